@@ -1,0 +1,90 @@
+# lib.sh - what the verbs share: where things are, steps with a time and a log, help from comments.
+# Sourced, never run. A verb's help is its comment lines that start with "#:".
+set -euo pipefail
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+LOGS=$ROOT/build/logs
+CORES=$(nproc)
+
+# Prints the caller's help and ends if it was asked for. Call it first: help_if_asked "$@"
+help_if_asked() {
+  local argument
+  for argument in "$@"; do
+    if [[ $argument == --help || $argument == -h ]]; then
+      sed -n 's/^#: \{0,1\}//p' "$0"
+      exit 0
+    fi
+  done
+}
+
+# A mistake in the command line.
+usage_error() {
+  echo "dev ${0##*/}: $1 (./dev ${0##*/} --help)" >&2
+  exit 2
+}
+
+# The value of an option, or an error: value=$(option_value "$@")
+option_value() {
+  [[ $# -ge 2 ]] || usage_error "$1 needs a value"
+  echo "$2"
+}
+
+now_ms() { echo $((${EPOCHREALTIME/[.,]/} / 1000)); }
+
+duration() { # milliseconds -> text
+  if (($1 < 60000)); then
+    printf '%d.%d s' $(($1 / 1000)) $(($1 % 1000 / 100))
+  else
+    printf '%d min %02d s' $(($1 / 60000)) $(($1 / 1000 % 60))
+  fi
+}
+
+# step TITLE LOG_NAME COMMAND...: runs the command with its output in build/logs/LOG_NAME.log, says how long
+# it took, and shows the last lines if it fails. Returns the command's exit code. DEV_VERBOSE=1 shows all.
+step() {
+  local title=$1 log=$LOGS/$2.log code=0 start
+  shift 2
+  mkdir -p "$LOGS"
+  start=$(now_ms)
+  printf '  %-46s ' "$title"
+  if [[ -n ${DEV_VERBOSE:-} ]]; then
+    echo
+    "$@" 2>&1 | tee "$log" || code=$?
+  else
+    "$@" >"$log" 2>&1 </dev/null || code=$?
+  fi
+  if ((code == 0)); then
+    echo "ok      $(duration $(($(now_ms) - start)))"
+  else
+    echo "FAILED  $(duration $(($(now_ms) - start)))"
+    [[ -n ${DEV_VERBOSE:-} ]] || tail -n 40 "$log" | sed 's/^/    | /'
+    echo "    whole log: ${log#"$ROOT"/}"
+  fi
+  return "$code"
+}
+
+# configure_and_build PRESET [TARGET...]: configures only if the folder is new or the presets changed; ninja
+# itself sees every other change.
+configure_and_build() {
+  local preset=$1 folder=$ROOT/build/$1 stamp=$ROOT/build/$1/.configured targets=()
+  shift
+  if [[ ! -f $folder/build.ninja || ! -f $stamp || $ROOT/CMakePresets.json -nt $stamp ]]; then
+    (cd "$ROOT" && step "configure $preset" "configure-$preset" cmake --preset "$preset") || return 1
+    touch "$stamp"
+  fi
+  if (($#)); then targets=(--target "$@"); fi
+  step "build $preset" "build-$preset" cmake --build "$folder" --parallel "$CORES" "${targets[@]}"
+}
+
+# Our sources, tracked or new, that match the patterns; ignored files never count. Relative to ROOT.
+source_files() {
+  if git -C "$ROOT" rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+    # A file that was deleted but is still in the index does not count.
+    (cd "$ROOT" && git ls-files -co --exclude-standard -- "$@" | sort -u |
+      while read -r file; do [[ -f $file ]] && echo "$file"; done) || true
+  else
+    local pattern matches=()
+    for pattern in "$@"; do matches+=(-o -path "./$pattern"); done
+    (cd "$ROOT" && find . -path ./build -prune -o -path ./.git -prune -o -type f \( "${matches[@]:1}" \) -print |
+      sed 's|^\./||' | sort)
+  fi
+}

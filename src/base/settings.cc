@@ -1,0 +1,307 @@
+#include "base/settings.h"
+
+#include <cstdlib>
+#include <iterator>
+#include <span>
+#include <string_view>
+
+#include "base/parse.h"
+#include "base/text.h"
+
+namespace hvd {
+namespace {
+
+enum class Type { kFlag, kSwitch, kInteger, kDecimal, kChoice, kText, kIntegerList };
+
+// A parsed value: the member that fits the row's type.
+struct Value {
+  bool on = false;
+  int64_t integer = 0;
+  double decimal = 0;
+  size_t choice = 0;
+  std::string text;
+  std::vector<int> list;
+};
+using Store = void (*)(Settings&, const Value&);
+
+struct Row {
+  const char* name;
+  Type type;
+  const char* default_value;
+  const char* meaning;
+  Store store = nullptr;  // null: checked, but without effect
+  Range<int64_t> integers{};
+  Range<double> decimals{};
+  std::span<const std::string_view> choices{};
+};
+
+// "flag" is on when above 0 and "switch" when not 0, because the original treats them so.
+constexpr Row flag(const char* name, const char* meaning, Store store = nullptr) {
+  return {
+      .name = name, .type = Type::kFlag, .default_value = "0", .meaning = meaning, .store = store};
+}
+constexpr Row on_off(const char* name, const char* default_value, const char* meaning,
+                     Store store = nullptr) {
+  return {name, Type::kSwitch, default_value, meaning, store};
+}
+constexpr Row integer(const char* name, Range<int64_t> range, const char* default_value,
+                      const char* meaning, Store store = nullptr) {
+  return {name, Type::kInteger, default_value, meaning, store, range};
+}
+constexpr Row decimal(const char* name, Range<double> range, const char* default_value,
+                      const char* meaning, Store store = nullptr) {
+  return {name, Type::kDecimal, default_value, meaning, store, {}, range};
+}
+constexpr Row choice(const char* name, std::span<const std::string_view> choices,
+                     const char* default_value, const char* meaning, Store store = nullptr) {
+  return {name, Type::kChoice, default_value, meaning, store, {}, {}, choices};
+}
+constexpr Row text(const char* name, const char* meaning, Store store = nullptr) {
+  return {
+      .name = name, .type = Type::kText, .default_value = "", .meaning = meaning, .store = store};
+}
+
+constexpr Range<int64_t> kNotNegative{.least = 0};
+constexpr Range<int64_t> kSeconds{.least = 0, .most = INT32_MAX};
+constexpr Range<int64_t> kFromMinusOne{.least = -1};
+// A float of seconds must still fit a count of nanoseconds.
+constexpr Range<double> kDecimalSeconds{.least = 0, .most = 1e9};
+constexpr Range<double> kDecimalNotNegative{.least = 0};
+
+// The order is that of the enumerators.
+constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warning", "error", "fatal"};
+constexpr std::string_view kProgressPolicies[] = {"auto", "waiter", "background"};
+constexpr std::string_view kControllers[] = {"native", "mpi", "gloo"};
+constexpr std::string_view kCpuOperations[] = {"native", "mpi", "gloo", "ccl"};
+constexpr std::string_view kBooleans[] = {"true", "false", "1", "0"};
+
+constexpr Row kEngineRows[] = {
+    integer("HOROVOD_FUSION_THRESHOLD", kNotNegative, "134217728",
+            "Most bytes of tensors that are fused into one batch; 0 turns fusion off.",
+            [](Settings& s, const Value& v) { s.fusion_threshold_bytes = v.integer; }),
+    decimal(
+        "HOROVOD_CYCLE_TIME", kDecimalNotNegative, "1",
+        "Milliseconds between two cycles of the original; operations are agreed on when they come, "
+        "so it never delays one.",
+        [](Settings& s, const Value& v) { s.cycle_time_ms = v.decimal; }),
+    integer("HOROVOD_CACHE_CAPACITY", {.least = 0, .most = UINT32_MAX}, "1024",
+            "Agreed operations that each process set remembers; 0 turns the response cache off.",
+            [](Settings& s, const Value& v) { s.cache_capacity = v.integer; }),
+    flag("HOROVOD_DISABLE_GROUP_FUSION", "Never fuse the tensors of a group with other tensors.",
+         [](Settings& s, const Value& v) { s.disable_group_fusion = v.on; }),
+    choice("HOROVOD_PROGRESS", kProgressPolicies, "auto",
+           "Who makes operations advance: `waiter` only calls into the library, `background` the "
+           "background thread, `auto` the waiting thread where there is one.",
+           [](Settings& s, const Value& v) {
+             s.progress = static_cast<ProgressPolicy>(v.choice + 1);
+           }),
+    on_off("HOROVOD_DYNAMIC_PROCESS_SETS", "0", "Allow to add and remove process sets after init.",
+           [](Settings& s, const Value& v) { s.dynamic_process_sets = v.on; }),
+    flag("HOROVOD_ELASTIC", "The job may change its size; set by the launcher.",
+         [](Settings& s, const Value& v) { s.elastic = v.on; }),
+    {.name = "HOROVOD_THREAD_AFFINITY",
+     .type = Type::kIntegerList,
+     .default_value = "",
+     .meaning =
+         "Cores to pin the background threads to: the process with local rank i takes entry i.",
+     .store = [](Settings& s, const Value& v) { s.thread_affinity = v.list; }},
+};
+
+constexpr Row kFailureRows[] = {
+    flag("HOROVOD_STALL_CHECK_DISABLE", "Do not look for operations that wait for missing ranks.",
+         [](Settings& s, const Value& v) { s.stall_check_disable = v.on; }),
+    integer(
+        "HOROVOD_STALL_CHECK_TIME_SECONDS", kSeconds, "60",
+        "Age at which a waiting operation is reported, and how often to look.",
+        [](Settings& s, const Value& v) { s.stall_check_time = std::chrono::seconds(v.integer); }),
+    integer("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", kSeconds, "0",
+            "Age at which a waiting operation ends the job; 0, or less than the check time: never.",
+            [](Settings& s, const Value& v) {
+              s.stall_shutdown_time = std::chrono::seconds(v.integer);
+            }),
+    decimal("HOROVOD_FROZEN_PEER_TIME_SECONDS", kDecimalSeconds, "60",
+            "How long a rank may give no sign of life while others wait for it; 0: for ever.",
+            [](Settings& s, const Value& v) {
+              s.frozen_peer_time =
+                  std::chrono::milliseconds(static_cast<int64_t>(v.decimal * 1e3 + 0.5));
+            }),
+    integer("HOROVOD_GLOO_TIMEOUT_SECONDS", {.least = 1, .most = INT32_MAX}, "30",
+            "How long init waits for the other ranks.",
+            [](Settings& s, const Value& v) {
+              s.rendezvous_timeout = std::chrono::seconds(v.integer);
+            }),
+};
+
+constexpr Row kObservationRows[] = {
+    text("HOROVOD_TIMELINE",
+         "File for the timeline, written by rank 0; `DYNAMIC` waits for `start_timeline`.",
+         [](Settings& s, const Value& v) { s.timeline = v.text; }),
+    flag("HOROVOD_TIMELINE_MARK_CYCLES", "Mark cycles in the timeline.",
+         [](Settings& s, const Value& v) { s.timeline_mark_cycles = v.on; }),
+    integer("HOROVOD_TIMELINE_MAX_BYTES", {.least = 4096}, "1073741824",
+            "Size at which the timeline stops growing; what follows is counted, not written.",
+            [](Settings& s, const Value& v) { s.timeline_max_bytes = v.integer; }),
+    choice("HOROVOD_LOG_LEVEL", kLogLevels, "warning", "Lowest level that is logged.",
+           [](Settings& s, const Value& v) { s.log_level = static_cast<LogLevel>(v.choice); }),
+    flag("HOROVOD_LOG_HIDE_TIME", "Leave the time out of log lines.",
+         [](Settings& s, const Value& v) { s.log_hide_time = v.on; }),
+};
+
+constexpr Row kResourceRows[] = {
+    integer(
+        "HOROVOD_SHM_BUFFER_BYTES", kNotNegative, "0",
+        "Shared memory that each rank reserves for buffers allocated by `hvd_buffer_alloc`; 0: as "
+        "much as the machine has, taken page by page as it is used.",
+        [](Settings& s, const Value& v) { s.shm_buffer_bytes = v.integer; }),
+    integer("HOROVOD_SPIN_COUNT", kFromMinusOne, "-1",
+            "Looks at shared memory before a waiting thread yields its core; -1: decided from the "
+            "ranks and cores of the host.",
+            [](Settings& s, const Value& v) { s.spin_count = v.integer; }),
+    integer(
+        "HOROVOD_YIELD_COUNT", kFromMinusOne, "-1",
+        "Yields before a waiting thread sleeps; -1: decided from the ranks and cores of the host.",
+        [](Settings& s, const Value& v) { s.yield_count = v.integer; }),
+};
+
+// Knobs of the original. Scripts that set them keep working, and a typo in them is still found.
+constexpr Row kCompatibilityRows[] = {
+    choice("HOROVOD_CONTROLLER", kControllers, "native",
+           "Control plane. No effect: the native one is always used."),
+    choice("HOROVOD_CPU_OPERATIONS", kCpuOperations, "native",
+           "Data plane on CPUs. No effect: the native one is always used."),
+    flag("HOROVOD_HIERARCHICAL_ALLREDUCE", "No effect: levels are chosen from the topology."),
+    flag("HOROVOD_HIERARCHICAL_ALLGATHER", "No effect: levels are chosen from the topology."),
+    flag("HOROVOD_TORUS_ALLREDUCE", "No effect: levels are chosen from the topology."),
+    flag("HOROVOD_AUTOTUNE", "No effect: there is no autotuner."),
+    text("HOROVOD_AUTOTUNE_LOG", "No effect: there is no autotuner."),
+    integer("HOROVOD_AUTOTUNE_WARMUP_SAMPLES", kNotNegative, "3",
+            "No effect: there is no autotuner."),
+    integer("HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", kNotNegative, "10",
+            "No effect: there is no autotuner."),
+    integer("HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", kNotNegative, "20",
+            "No effect: there is no autotuner."),
+    decimal("HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", kDecimalNotNegative, "0.8",
+            "No effect: there is no autotuner."),
+    integer("HOROVOD_NUM_NCCL_STREAMS", {.least = 1, .most = INT32_MAX}, "1",
+            "No effect: NCCL is not used."),
+    on_off("HOROVOD_BATCH_D2D_MEMCOPIES", "1", "No effect: there are no copies on GPUs."),
+    flag("HOROVOD_ENABLE_ASYNC_COMPLETION", "No effect: there are no GPU operations."),
+    on_off("HOROVOD_DISABLE_NVTX_RANGES", "0", "No effect: NVTX is not used."),
+    integer("HOROVOD_ADASUM_MPI_CHUNK_SIZE", kNotNegative, "1073741824",
+            "No effect: Adasum does not send through MPI."),
+    flag("HOROVOD_MPI_THREADS_DISABLE", "No effect: MPI is not used."),
+    on_off("HOROVOD_CCL_CACHE", "0", "No effect: oneCCL is not used."),
+    flag("HOROVOD_ENABLE_XLA_OPS", "No effect in the core: it has no XLA operations."),
+    text("DDL_OPTIONS", "No effect: the DDL backend is gone."),
+    choice("MXNET_ASYNC_GPU_ENGINE", kBooleans, "false",
+           "No effect in the core: MXNet reads it itself."),
+};
+
+struct Group {
+  const char* title;
+  std::span<const Row> rows;
+};
+constexpr Group kTable[] = {
+    {"Engine", kEngineRows},
+    {"Stalls and failures", kFailureRows},
+    {"Timeline and log", kObservationRows},
+    {"Memory and waiting", kResourceRows},
+    {"Accepted for compatibility", kCompatibilityRows},
+};
+
+Result<Value> parse_value(const Row& row, const std::string& given) {
+  Value value;
+  switch (row.type) {
+    case Type::kFlag:
+    case Type::kSwitch:
+    case Type::kInteger: {
+      HVD_TRY_ASSIGN(value.integer, parse_integer(given, row.integers));
+      value.on = row.type == Type::kFlag ? value.integer > 0 : value.integer != 0;
+      break;
+    }
+    case Type::kDecimal: {
+      HVD_TRY_ASSIGN(value.decimal, parse_decimal(given, row.decimals));
+      break;
+    }
+    case Type::kChoice: {
+      HVD_TRY_ASSIGN(value.choice, parse_choice(given, row.choices));
+      break;
+    }
+    case Type::kIntegerList: {
+      HVD_TRY_ASSIGN(value.list, parse_integer_list(given));
+      break;
+    }
+    case Type::kText:
+      value.text = given;
+      break;
+  }
+  return value;
+}
+
+std::string type_text(const Row& row) {
+  switch (row.type) {
+    case Type::kFlag:
+      return "integer; above 0: on";
+    case Type::kSwitch:
+      return "integer; not 0: on";
+    case Type::kInteger:
+      return "integer" + range_text(row.integers);
+    case Type::kDecimal:
+      return "number" + range_text(row.decimals);
+    case Type::kChoice:
+      return choices_text(row.choices);
+    case Type::kIntegerList:
+      return "integers separated by commas";
+    case Type::kText:
+      return "text";
+  }
+  return "";
+}
+
+// Kept from the original: such a limit never ends a job, but the user should know.
+void disarm_short_stall_limit(Settings& settings) {
+  if (settings.stall_shutdown_time.count() == 0) return;
+  if (settings.stall_shutdown_time >= settings.stall_check_time) return;
+  settings.warnings.push_back(
+      concat("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS (", settings.stall_shutdown_time.count(),
+             ") is less than HOROVOD_STALL_CHECK_TIME_SECONDS (", settings.stall_check_time.count(),
+             "), so stalled operations will not end the job"));
+  settings.stall_shutdown_time = std::chrono::seconds(0);
+}
+
+}  // namespace
+
+Environment process_environment() {
+  return [](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    if (value == nullptr) return std::nullopt;
+    return value;
+  };
+}
+
+Result<Settings> read_settings(const Environment& environment) {
+  Settings settings;
+  for (const Group& group : kTable) {
+    for (const Row& row : group.rows) {
+      const auto given = environment(row.name);
+      if (!given || trim(*given).empty()) continue;
+      const auto value = parse_value(row, *given);
+      if (!value) return blame(row.name, value.status());
+      if (row.store != nullptr) row.store(settings, value.value());
+    }
+  }
+  disarm_short_stall_limit(settings);
+  return settings;
+}
+
+std::vector<SettingInfo> describe_settings() {
+  std::vector<SettingInfo> infos;
+  for (const Group& group : kTable) {
+    for (const Row& row : group.rows) {
+      infos.push_back({row.name, type_text(row), row.default_value, row.meaning, group.title});
+    }
+  }
+  return infos;
+}
+
+}  // namespace hvd

@@ -1,0 +1,73 @@
+// settings.h - every HOROVOD_* variable of the core, typed, read once at init.
+// The table in settings.cc is the only list: name, type, default, range, one sentence. Docs come
+// from it. A value that was valid for the original keeps its meaning; garbage is an error naming
+// the variable.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace hvd {
+
+enum class LogLevel : int { kTrace, kDebug, kInfo, kWarning, kError, kFatal };
+enum class ProgressPolicy : int {
+  kAuto = 1,
+  kWaiter = 2,
+  kBackground = 3
+};  // codes of hvd_progress
+
+struct Settings {
+  // engine
+  int64_t fusion_threshold_bytes = 128 << 20;
+  double cycle_time_ms = 1.0;
+  int64_t cache_capacity = 1024;
+  bool disable_group_fusion = false;
+  ProgressPolicy progress = ProgressPolicy::kAuto;  // HOROVOD_PROGRESS: auto, waiter, background
+  bool dynamic_process_sets = false;
+  bool elastic = false;
+  std::vector<int> thread_affinity;  // HOROVOD_THREAD_AFFINITY
+  // stalls and failures
+  bool stall_check_disable = false;
+  std::chrono::seconds stall_check_time{60};
+  std::chrono::seconds stall_shutdown_time{0};  // 0: never; never less than the check time
+  std::chrono::milliseconds frozen_peer_time{
+      60000};  // HOROVOD_FROZEN_PEER_TIME_SECONDS (float); 0: never
+  std::chrono::seconds rendezvous_timeout{30};  // HOROVOD_GLOO_TIMEOUT_SECONDS
+  // observation
+  std::string timeline;  // path, "DYNAMIC" or empty
+  bool timeline_mark_cycles = false;
+  int64_t timeline_max_bytes = int64_t{1} << 30;  // HOROVOD_TIMELINE_MAX_BYTES
+  LogLevel log_level = LogLevel::kWarning;
+  bool log_hide_time = false;
+  // memory
+  int64_t shm_buffer_bytes = 0;  // HOROVOD_SHM_BUFFER_BYTES per rank; 0: size of memory
+  // waiting: -1 = decide from ranks and cores
+  int64_t spin_count = -1;   // HOROVOD_SPIN_COUNT
+  int64_t yield_count = -1;  // HOROVOD_YIELD_COUNT
+  // accepted, checked, without effect here (documented): controller, cpu operations, autotune_*,
+  // ...
+
+  std::vector<std::string> warnings;  // to be logged once the log is set up
+  bool operator==(const Settings&) const = default;
+};
+
+// How settings read variables: the process environment, or a table in tests. An empty or blank
+// value counts as unset.
+using Environment = std::function<std::optional<std::string>(const char* name)>;
+Environment process_environment();
+
+Result<Settings> read_settings(const Environment& environment);
+
+// One row of the table, for docs and `--help`.
+struct SettingInfo {
+  std::string name, type, default_value, meaning, group;
+};
+std::vector<SettingInfo> describe_settings();
+
+}  // namespace hvd

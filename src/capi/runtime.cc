@@ -1,0 +1,80 @@
+#include "capi/runtime.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "capi/convert.h"
+
+namespace hvd::capi {
+namespace {
+
+thread_local std::string last_error_text;
+std::atomic<bool> is_forked_child{false};
+
+void after_fork_in_child() { is_forked_child.store(true); }
+
+}  // namespace
+
+void set_last_error(const Status& status) {
+  try {
+    last_error_text = status.message();
+  } catch (...) {
+    last_error_text.clear();
+  }
+}
+
+const char* last_error() { return last_error_text.c_str(); }
+
+Runtime& Runtime::instance() {
+  static Runtime* const runtime = new Runtime();  // NOLINT: never destroyed, on purpose
+  return *runtime;
+}
+
+Runtime::Runtime() {
+  // A child of fork() has the memory of the engine but none of its threads, and must not speak for its parent.
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+}
+
+Result<engine::EngineOptions> Runtime::make_options(const hvd_init_options* o) {
+  engine::EngineOptions options;
+  const Environment environment = process_environment();
+  HVD_TRY_ASSIGN(options.settings, read_settings(environment));
+  HVD_TRY_ASSIGN(options.topology, topology::topology_from_environment(environment));
+  if (o != nullptr) HVD_TRY(apply_init_options(*o, options));
+  options.epoch = o != nullptr && o->epoch != 0 ? o->epoch : epoch_ + 1;
+  set_log_options({options.settings.log_level, options.settings.log_hide_time, options.topology.rank});
+  for (const std::string& warning : options.settings.warnings) HVD_LOG(kWarning, warning);
+  return options;
+}
+
+Status Runtime::init(const hvd_init_options* options) {
+  if (is_forked_child.load() && is_initialized()) {
+    return precondition_error("init: this process is a fork of one that has initialized Horovod; start it with exec instead");
+  }
+  MutexLock lock(life_mutex_);
+  if (owned_ != nullptr) return Status::ok();
+  HVD_TRY_ASSIGN(engine::EngineOptions engine_options, make_options(options));
+  ++epoch_;
+  HVD_TRY_ASSIGN(owned_, engine::Engine::start(std::move(engine_options)));
+  engine_.store(owned_.get(), std::memory_order_seq_cst);
+  return Status::ok();
+}
+
+void Runtime::shutdown() {
+  MutexLock lock(life_mutex_);
+  if (owned_ == nullptr) return;
+  if (is_forked_child.load()) {
+    engine_.store(nullptr);
+    (void)owned_.release();  // belongs to the parent
+    return;
+  }
+  // Calls that are waiting are ended by this; calls that begin now find no engine.
+  engine_.store(nullptr, std::memory_order_seq_cst);
+  owned_->shutdown(Deadline::after(std::chrono::seconds(10)));
+  while (users_.load(std::memory_order_seq_cst) != 0) sched_yield();  // they only copy a status out
+  owned_.reset();
+}
+
+}  // namespace hvd::capi

@@ -1,0 +1,86 @@
+// runtime.h - the one process-wide object behind the C interface: the engine, if there is one.
+// Thread: any. init and shutdown exclude each other; every other call holds the engine alive while it runs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "base/thread_annotations.h"
+#include "engine/engine.h"
+#include "horovod/hvd.h"
+
+namespace hvd::capi {
+
+class Runtime {
+ public:
+  // Never destroyed: exit cannot hang in it, and late calls find it.
+  static Runtime& instance();
+
+  Status init(const hvd_init_options* options) HVD_EXCLUDES(life_mutex_);
+  void shutdown() HVD_EXCLUDES(life_mutex_);
+  bool is_initialized() const { return engine_.load(std::memory_order_acquire) != nullptr; }
+
+  // Holds the engine for one call; null inside when there is none.
+  class Use {
+   public:
+    explicit Use(Runtime& runtime) : runtime_(runtime) {
+      // Announce first, then look: shutdown takes the pointer away first, then waits for the announced (Dekker).
+      runtime_.users_.fetch_add(1, std::memory_order_seq_cst);
+      engine_ = runtime_.engine_.load(std::memory_order_seq_cst);
+    }
+    ~Use() { runtime_.users_.fetch_sub(1, std::memory_order_release); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    engine::Engine* get() const { return engine_; }
+
+   private:
+    Runtime& runtime_;
+    engine::Engine* engine_;
+  };
+
+ private:
+  Runtime();
+  Result<engine::EngineOptions> make_options(const hvd_init_options* options) HVD_REQUIRES(life_mutex_);
+
+  std::atomic<engine::Engine*> engine_{nullptr};
+  alignas(64) std::atomic<int64_t> users_{0};
+  Mutex life_mutex_;
+  std::unique_ptr<engine::Engine> owned_ HVD_GUARDED_BY(life_mutex_);
+  uint64_t epoch_ HVD_GUARDED_BY(life_mutex_) = 0;
+};
+
+// Text of the last failure in this thread.
+void set_last_error(const Status& status);
+const char* last_error();
+
+// No exception and no C++ type leaves the library.
+template <typename Fn>
+hvd_status guarded(const Fn& fn) noexcept {
+  Status status;
+  try {
+    status = fn();
+  } catch (const std::bad_alloc&) {
+    status = Status(StatusCode::kOutOfMemory, "out of memory");
+  } catch (const std::exception& error) {
+    status = unknown_error(error.what());
+  } catch (...) {
+    status = unknown_error("unknown exception");
+  }
+  if (!status.is_ok()) set_last_error(status);
+  return static_cast<hvd_status>(status.code());
+}
+
+// fn(engine), or PRECONDITION when there is none.
+template <typename Fn>
+hvd_status with_engine(const Fn& fn) noexcept {
+  return guarded([&]() -> Status {
+    Runtime::Use use(Runtime::instance());
+    if (use.get() == nullptr) return precondition_error("Horovod has not been initialized; use hvd.init() (hvd_init in C)");
+    return fn(*use.get());
+  });
+}
+
+}  // namespace hvd::capi

@@ -1,0 +1,34 @@
+// executor.h - runs the agreed large works of one channel, in order. Never blocks. Needs the engine role.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "collective/native/pair_stream.h"
+#include "collective/native/task.h"
+
+namespace hvd::native {
+
+class Executor {
+ public:
+  explicit Executor(Link& link) : link_(link), pair_(link) {}
+
+  void add(Work& work) { queue_.push_back(&work); }
+  bool is_idle() const { return queue_.empty() && task_ == nullptr && pair_.is_idle(); }
+  // Advances what is first. Finished works are appended to `done`, in order. kDone: nothing is left.
+  Progress advance(std::vector<Work*>& done);
+  // Gives up: nothing is touched any more.
+  void abandon();
+
+ private:
+  std::unique_ptr<Task> make_task(Work& work);
+
+  Link& link_;
+  std::deque<Work*> queue_;
+  PairStream pair_;
+  std::unique_ptr<Task> task_;
+  Work* current_ = nullptr;
+};
+
+}  // namespace hvd::native

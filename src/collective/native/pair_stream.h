@@ -1,0 +1,54 @@
+// pair_stream.h - allreduce between two ranks with private buffers: half exchange in place.
+// Each rank owns one half of every chunk. It copies the other half into its own slot; the peer adds its own
+// data, keeps the sum and writes it back into the same slot lines; the rank copies it out. A line of memory
+// therefore moves between the cores twice and is never shared, which is what costs inside a host.
+//
+// The chunks of following works join the stream while it runs: the pipeline (copy in i, reduce i - 1, copy
+// out i - 2) does not drain between tensors. Ranks need not agree where a stream ends, because counters and slot
+// positions depend only on the sequence of chunks. Needs the engine role.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "collective/native/task.h"
+
+namespace hvd::native {
+
+class PairStream {
+ public:
+  explicit PairStream(Link& link) : link_(link) {}
+  void abandon() {
+    chunks_.clear();
+    at_ = 0;
+    stage_ = 0;
+  }
+
+  bool is_idle() const { return chunks_.empty(); }
+  // Takes reduce works off the front of `queue`; finished works are appended to `done`.
+  Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done);
+
+ private:
+  struct Chunk {
+    const Run* run;
+    Work* completes;  // set on the last chunk of a work
+    uint64_t first;   // element of the run
+    uint32_t count;
+    uint32_t slot;    // offset in both rings
+  };
+  void pull(std::deque<Work*>& queue, std::vector<Work*>& done);
+  void append(Work& work);
+  uint32_t take_slot(size_t bytes);
+  void copy_in(const Chunk& chunk);
+  void reduce(const Chunk& chunk);
+  void copy_out(const Chunk& chunk);
+
+  Link& link_;
+  std::vector<Chunk> chunks_;
+  size_t at_ = 0;       // chunk that enters the pipeline next
+  int stage_ = 0;       // 0 copy in, 1 reduce, 2 copy out
+  uint32_t ring_position_ = 0;
+};
+
+}  // namespace hvd::native

@@ -1,0 +1,95 @@
+// board.h - the shared words of one channel's negotiation: every rank's stream of records, its eager
+// ring for payloads and messages, and the decision log. Layout and access only; who writes what when is
+// described in order.h. Offsets read from a peer are checked here before they become pointers.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+#include "shm/job_layout.h"
+
+namespace hvd::control {
+
+inline constexpr uint32_t kRecords = 512;    // per stream; a power of two
+inline constexpr uint32_t kLogEntries = 4096;
+inline constexpr size_t kEagerBytes = 512 << 10;
+inline constexpr size_t kInlineBytes = 104;
+
+// Slot numbers that are not slots.
+inline constexpr uint32_t kNoSlot = 0xffffffffu;    // the payload is a request message
+inline constexpr uint32_t kJoinSlot = 0xfffffffeu;  // the rank has joined
+inline constexpr uint32_t kFirstSpecialSlot = kJoinSlot;
+
+enum RecordFlags : uint32_t {
+  kPayloadInline = 1,   // payload in the record
+  kPayloadEager = 2,    // payload in the eager ring at `offset`
+  kPayloadArena = 4,    // message too long for the ring: in the rank's arena, offset * 256
+  kSharedBuffers = 8,   // payload is the list of arena offsets of the tensors (uint64 each)
+  kNoPayload = 16,      // payload stays in the user's buffers: everybody takes the large path
+};
+
+struct alignas(kLineSpacing) Record {
+  std::atomic<uint32_t> seq;  // index + 1, stored last (release); 0 before the first lap
+  uint32_t slot;
+  uint32_t offset;
+  uint32_t length;
+  uint32_t flags;
+  uint32_t view;              // version of the slot table that the writer had seen
+  std::byte payload[kInlineBytes];
+};
+static_assert(sizeof(Record) == kLineSpacing);
+
+class Board {
+ public:
+  static uint64_t region_bytes(int size);
+  Board() = default;
+  Board(std::byte* region, int size);
+
+  Record& record(int rank, uint32_t index) const {
+    return *reinterpret_cast<Record*>(records_ + static_cast<size_t>(rank) * kRecordStride +
+                                      static_cast<size_t>(index & (kRecords - 1)) * sizeof(Record));
+  }
+  bool has(int rank, uint32_t index) const {
+    return record(rank, index).seq.load(std::memory_order_acquire) == index + 1;
+  }
+  bool present_everywhere(uint32_t index) const {
+    for (int rank = 0; rank < size_; ++rank) {
+      if (!has(rank, index)) return false;
+    }
+    return true;
+  }
+  // A sequence number that no writer can have stored where record `index` is expected.
+  bool is_nonsense(int rank, uint32_t index) const;
+
+  std::byte* eager(int rank) const { return eager_ + static_cast<size_t>(rank) * kEagerStride; }
+  // [offset, offset + length) of a rank's eager ring; empty data() if it does not lie inside.
+  std::span<std::byte> eager_range(int rank, uint32_t offset, uint32_t length) const;
+
+  // Records of `stream` below this index are no longer needed by `reader`.
+  std::atomic<uint32_t>& low(int reader, int stream) const {
+    return reinterpret_cast<std::atomic<uint32_t>*>(lows_ + static_cast<size_t>(reader) * low_stride_)[stream];
+  }
+  // Log entries below this index were read by `reader`.
+  std::atomic<uint32_t>& log_seen(int reader) const {
+    return *reinterpret_cast<std::atomic<uint32_t>*>(lows_ + static_cast<size_t>(reader + 1) * low_stride_ -
+                                                     kLineSpacing);
+  }
+  std::atomic<uint64_t>& log(uint32_t index) const { return log_[index % kLogEntries]; }
+
+ private:
+  // Odd strides: streams of different ranks must not fall on the same cache sets.
+  static constexpr size_t kRecordStride = (kRecords + 5) * sizeof(Record);
+  static constexpr size_t kEagerStride = kEagerBytes + 5 * 4096 + 256;
+
+  int size_ = 0;
+  size_t low_stride_ = 0;
+  std::byte* lows_ = nullptr;
+  std::atomic<uint64_t>* log_ = nullptr;
+  std::byte* records_ = nullptr;
+  std::byte* eager_ = nullptr;
+};
+
+}  // namespace hvd::control

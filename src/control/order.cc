@@ -1,0 +1,436 @@
+#include "control/order.h"
+
+#include <algorithm>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "wire/codec.h"
+
+namespace hvd::control {
+namespace {
+
+// A log entry: lap (16 bits) | flags (2) | rank (14) | record index (32). The lap tells a new entry from an old one.
+constexpr uint64_t kResync = 1ull << 46;
+constexpr uint64_t kJoin = 1ull << 47;
+
+uint64_t lap_of(uint32_t log_index) { return (log_index / kLogEntries + 1) & 0xffff; }
+uint64_t make_entry(uint32_t log_index, uint64_t flags, int rank, uint32_t index) {
+  return lap_of(log_index) << 48 | flags | static_cast<uint64_t>(rank & 0x3fff) << 32 | index;
+}
+int rank_of(uint64_t entry) { return static_cast<int>(entry >> 32 & 0x3fff); }
+
+}  // namespace
+
+uint64_t key_of(const wire::Request& request, uint64_t unnamed_number) {
+  uint64_t key = 0;
+  bool named = false;
+  for (const wire::TensorSpec& tensor : request.tensors) {
+    named = named || !tensor.name.empty();
+    key = hash_bytes(tensor.name, key);
+  }
+  if (named) return key;
+  return mix(0x756e6e616d6564ull + static_cast<uint64_t>(request.kind), unnamed_number + 1);
+}
+
+Order::Order(const Board& board, const shm::Job& job, Directory& directory, int size, int me, const int* local_ranks)
+    : board_(board),
+      job_(job),
+      directory_(directory),
+      size_(size),
+      me_(me),
+      local_ranks_(local_ranks),
+      cursor_(static_cast<size_t>(size), 0),
+      marks_(static_cast<size_t>(size)),
+      streams_(static_cast<size_t>(size)),
+      joined_(static_cast<size_t>(size), false) {}
+
+Look Order::fail(Status status) {
+  failure_ = std::move(status);
+  return Look::kFailed;
+}
+
+Look Order::next() {
+  if (HVD_LIKELY(!log_mode_)) {
+    const Look look = next_in_lockstep();
+    if (!log_mode_) return look;
+  }
+  return next_in_log();
+}
+
+Look Order::next_in_lockstep() {
+  // The rank that was late last time is looked at first: while waiting only one line is read.
+  if (!board_.has(missing_, cursor_[static_cast<size_t>(missing_)])) return Look::kNothing;
+  const uint32_t slot = record_of(me_).slot;
+  bool uniform = slot < kFirstSpecialSlot;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (!board_.has(rank, cursor_[static_cast<size_t>(rank)])) {
+      missing_ = rank;
+      return Look::kNothing;
+    }
+    uniform = uniform && record_of(rank).slot == slot;
+  }
+  if (!uniform) return match_in_lockstep();
+  slot_ = slot;
+  matched_in_log_ = false;
+  ++lockstep_count;
+  return Look::kUniform;
+}
+
+Look Order::match_in_lockstep() {
+  for (Stream& stream : streams_) stream.unnamed = {};
+  bool same = true;
+  uint64_t first_key = 0;
+  for (int rank = 0; rank < size_; ++rank) {
+    Mark& mark = marks_[static_cast<size_t>(rank)];
+    if (Status status = read_mark(rank, cursor_[static_cast<size_t>(rank)], mark); !status) return fail(status);
+    if (mark.slot == kJoinSlot) {
+      same = false;
+      continue;
+    }
+    auto key = key_of_mark(rank, mark);
+    if (!key) return fail(key.status());
+    if (rank == 0) first_key = *key;
+    same = same && *key == first_key;
+  }
+  if (same) {
+    slot_ = kNoSlot;
+    matched_in_log_ = false;
+    ++lockstep_count;
+    return Look::kMatched;
+  }
+  enter_log_mode();
+  return Look::kNothing;
+}
+
+void Order::consume() {
+  if (!matched_in_log_) {
+    for (int rank = 0; rank < size_; ++rank) {
+      const uint32_t low = ++cursor_[static_cast<size_t>(rank)];
+      board_.low(me_, rank).store(low, std::memory_order_release);
+    }
+    return;
+  }
+  // The payloads were used: now the records may be overwritten.
+  for (int rank = 0; rank < size_; ++rank) publish_low(rank);
+  if (resync_after_) leave_log_mode();
+}
+
+void Order::enter_log_mode() {
+  log_mode_ = true;
+  table_.clear();
+  ready_.clear();
+  for (int rank = 0; rank < size_; ++rank) {
+    Stream& stream = streams_[static_cast<size_t>(rank)];
+    stream = Stream{};
+    stream.scanned = stream.consumed = stream.open_base = cursor_[static_cast<size_t>(rank)];
+  }
+}
+
+void Order::leave_log_mode() {
+  log_mode_ = false;
+  resync_after_ = false;
+  table_.clear();  // records beyond the level point will be read again, in lockstep
+  ready_.clear();
+  for (int rank = 0; rank < size_; ++rank) {
+    Stream& stream = streams_[static_cast<size_t>(rank)];
+    stream.open.clear();
+    cursor_[static_cast<size_t>(rank)] = stream.consumed;
+    board_.low(me_, rank).store(stream.consumed, std::memory_order_release);
+  }
+  missing_ = 0;
+}
+
+Look Order::next_in_log() {
+  for (;;) {
+    const uint64_t entry = board_.log(log_index_).load(std::memory_order_acquire);
+    if (entry >> 48 == lap_of(log_index_)) {
+      const Look look = follow(entry);
+      if (look != Look::kNothing || !log_mode_) return look;
+      continue;
+    }
+    scan();
+    if (!failure_.is_ok()) return Look::kFailed;
+    if (joined_count_ == size_ && table_.empty()) return finish_joining();
+    if (!append_decision()) return Look::kNothing;
+  }
+}
+
+bool Order::log_has_room() const {
+  for (int rank = 0; rank < size_; ++rank) {
+    const uint32_t seen = board_.log_seen(rank).load(std::memory_order_acquire);
+    if (log_index_ - seen >= kLogEntries - 1) return false;
+  }
+  return true;
+}
+
+bool Order::append_decision() {
+  uint64_t wanted = 0;
+  if (!ready_.empty()) {
+    const Pending& pending = *ready_.front();
+    const bool level = table_.size() == 1 && joined_count_ == 0;
+    for (int rank = 0; rank < size_ && wanted == 0; ++rank) {
+      const Mark& mark = pending.marks[static_cast<size_t>(rank)];
+      if (mark.present) wanted = make_entry(log_index_, level ? kResync : 0, rank, mark.index);
+    }
+  } else {
+    for (int rank = 0; rank < size_ && wanted == 0; ++rank) {
+      const Stream& stream = streams_[static_cast<size_t>(rank)];
+      const bool news = stream.join_seen && !joined_[static_cast<size_t>(rank)];
+      if (news) wanted = make_entry(log_index_, kJoin, rank, stream.scanned);
+    }
+  }
+  if (wanted == 0 || !log_has_room()) return false;
+  auto& word = board_.log(log_index_);
+  uint64_t old = word.load(std::memory_order_relaxed);
+  // Losing is as good as winning: somebody's decision is there now.
+  if (old >> 48 != lap_of(log_index_)) word.compare_exchange_strong(old, wanted, std::memory_order_seq_cst);
+  return true;
+}
+
+Look Order::follow(uint64_t entry) {
+  const int rank = rank_of(entry);
+  const auto index = static_cast<uint32_t>(entry);
+  if (rank >= size_) {
+    return fail(corrupted(concat("decision log: entry ", log_index_, " names rank ", rank, " of ", size_)));
+  }
+  Stream& stream = streams_[static_cast<size_t>(rank)];
+  if (!shm::reached(stream.scanned, index + 1)) scan();
+  if (!failure_.is_ok()) return Look::kFailed;
+  if ((entry & kJoin) != 0) {
+    if (!stream.join_seen || stream.scanned != index || joined_[static_cast<size_t>(rank)]) {
+      return fail(corrupted(concat("decision log: entry ", log_index_, " joins rank ", rank, ", which did not")));
+    }
+    ++log_index_;
+    board_.log_seen(me_).store(log_index_, std::memory_order_release);
+    return follow_join(rank);
+  }
+  const uint32_t place = index - stream.open_base;
+  Pending* pending = place < stream.open.size() ? stream.open[place] : nullptr;
+  if (pending == nullptr || !is_complete(*pending)) {
+    return fail(corrupted(concat("decision log: entry ", log_index_, " names record ", index, " of rank ", rank,
+                                 ", which is not complete")));
+  }
+  ++log_index_;
+  board_.log_seen(me_).store(log_index_, std::memory_order_release);
+  for (int r = 0; r < size_; ++r) {
+    Mark& mark = pending->marks[static_cast<size_t>(r)];
+    if (mark.present) {
+      Stream& of = streams_[static_cast<size_t>(r)];
+      of.open[mark.index - of.open_base] = nullptr;
+      ++of.consumed;
+    }
+  }
+  marks_.swap(pending->marks);
+  std::erase(ready_, pending);
+  table_.erase(pending->key);
+  slot_ = kNoSlot;
+  matched_in_log_ = true;
+  resync_after_ = (entry & kResync) != 0;
+  ++log_count;
+  return Look::kMatched;
+}
+
+Look Order::follow_join(int rank) {
+  joined_[static_cast<size_t>(rank)] = true;
+  ++joined_count_;
+  last_joined_ = rank;
+  for (auto& [key, pending] : table_) {
+    if (is_complete(*pending)) make_ready(*pending);
+  }
+  return Look::kNothing;
+}
+
+Look Order::finish_joining() {
+  // Everybody stands behind its join record, with nothing left over: level by construction.
+  for (int rank = 0; rank < size_; ++rank) {
+    Stream& stream = streams_[static_cast<size_t>(rank)];
+    stream.consumed = stream.scanned + 1;
+  }
+  std::fill(joined_.begin(), joined_.end(), false);
+  joined_count_ = 0;
+  leave_log_mode();
+  return Look::kAllJoined;
+}
+
+bool Order::is_complete(const Pending& pending) const {
+  if (pending.have == size_) return true;
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto r = static_cast<size_t>(rank);
+    if (!pending.marks[r].present && !joined_[r]) return false;
+  }
+  return true;
+}
+
+void Order::make_ready(Pending& pending) {
+  if (pending.queued) return;
+  pending.queued = true;
+  ready_.push_back(&pending);
+}
+
+void Order::scan() {
+  for (int rank = 0; rank < size_; ++rank) {
+    while (failure_.is_ok() && scan_one(rank)) {
+    }
+    Stream& stream = streams_[static_cast<size_t>(rank)];
+    if (stream.scanned - board_.low(me_, rank).load(std::memory_order_relaxed) > kRecords / 2) spill(rank);
+  }
+}
+
+bool Order::scan_one(int rank) {
+  Stream& stream = streams_[static_cast<size_t>(rank)];
+  if (stream.join_seen || !board_.has(rank, stream.scanned)) return false;
+  Mark mark;
+  failure_ = read_mark(rank, stream.scanned, mark);
+  if (!failure_.is_ok()) return false;
+  if (mark.slot == kJoinSlot) {
+    stream.join_seen = true;
+    return false;
+  }
+  const auto counts = stream.unnamed;
+  auto key = key_of_mark(rank, mark);
+  if (!key) {
+    failure_ = key.status();
+    return false;
+  }
+  auto& entry = table_[*key];
+  if (entry == nullptr) {
+    entry = std::make_unique<Pending>();
+    entry->key = *key;
+    entry->marks.resize(static_cast<size_t>(size_));
+  }
+  Mark& place = entry->marks[static_cast<size_t>(rank)];
+  if (place.present) {
+    // The same name again, while the first is undecided here: read on when it is decided.
+    stream.unnamed = counts;
+    return false;
+  }
+  if (rank == me_) mark.local = directory_.local_operation(stream.scanned);
+  place = std::move(mark);
+  ++entry->have;
+  stream.open.push_back(entry.get());
+  ++stream.scanned;
+  if (is_complete(*entry)) make_ready(*entry);
+  return true;
+}
+
+void Order::spill(int rank) {
+  Stream& stream = streams_[static_cast<size_t>(rank)];
+  for (Pending* pending : stream.open) {
+    if (pending == nullptr) continue;
+    Mark& mark = pending->marks[static_cast<size_t>(rank)];
+    if (mark.payload == nullptr || !mark.spilled.empty()) continue;
+    mark.spilled.assign(mark.payload, mark.payload + mark.payload_bytes);
+    mark.payload = mark.spilled.data();
+  }
+  board_.low(me_, rank).store(stream.scanned, std::memory_order_release);
+}
+
+void Order::publish_low(int rank) {
+  Stream& stream = streams_[static_cast<size_t>(rank)];
+  while (!stream.open.empty() && stream.open.front() == nullptr) {
+    stream.open.pop_front();
+    ++stream.open_base;
+  }
+  auto& low = board_.low(me_, rank);
+  if (!shm::reached(low.load(std::memory_order_relaxed), stream.open_base)) {
+    low.store(stream.open_base, std::memory_order_release);
+  }
+}
+
+Status Order::read_mark(int rank, uint32_t index, Mark& mark) const {
+  const Record& record = board_.record(rank, index);
+  mark = Mark{};
+  mark.present = true;
+  mark.index = index;
+  mark.slot = record.slot;
+  mark.flags = record.flags;
+  mark.payload_bytes = record.length;
+  directory_.saw_view(rank, record.view);
+  if (mark.slot == kJoinSlot || (mark.flags & kNoPayload) != 0) return Status::ok();
+  std::span<const std::byte> payload;
+  if ((mark.flags & kPayloadInline) != 0) {
+    if (record.length <= kInlineBytes) payload = {record.payload, record.length};
+  } else if ((mark.flags & kPayloadEager) != 0) {
+    payload = board_.eager_range(rank, record.offset, record.length);
+  } else if ((mark.flags & kPayloadArena) != 0) {
+    const std::byte* data = job_.arena_address(local_ranks_[rank], uint64_t{record.offset} * 256, record.length);
+    if (data != nullptr) payload = {data, record.length};
+  }
+  if (payload.data() == nullptr) {
+    return corrupted(concat("record ", index, " of member ", rank, " points outside its memory: offset ", record.offset,
+                            ", length ", record.length, ", flags ", record.flags));
+  }
+  mark.payload = payload.data();
+  if (mark.slot != kNoSlot) return Status::ok();
+  auto request = wire::decode(payload);
+  if (!request) {
+    return corrupted(concat("record ", index, " of member ", rank, ": ", request.status().message()));
+  }
+  mark.request = std::make_unique<wire::Request>(std::move(*request));
+  mark.payload = nullptr;  // read, not needed any more
+  return Status::ok();
+}
+
+Result<uint64_t> Order::key_of_mark(int rank, const Mark& mark) {
+  Stream& stream = streams_[static_cast<size_t>(rank)];
+  if (mark.request != nullptr) {
+    const auto kind = static_cast<size_t>(mark.request->kind);
+    const bool unnamed = mark.request->tensors.empty() || mark.request->tensors[0].name.empty();
+    return key_of(*mark.request, unnamed ? stream.unnamed[kind]++ : 0);
+  }
+  const auto identity = directory_.identify(mark.slot);
+  if (!identity) {
+    return corrupted(concat("record ", mark.index, " of member ", rank, " names slot ", mark.slot, ", which does not exist"));
+  }
+  if (!identity->is_unnamed) return identity->key;
+  wire::Request unnamed;
+  unnamed.kind = identity->kind;
+  return key_of(unnamed, stream.unnamed[static_cast<size_t>(identity->kind)]++);
+}
+
+Status Order::read_marks(std::span<Mark> marks) const {
+  for (int rank = 0; rank < size_; ++rank) {
+    HVD_TRY(read_mark(rank, cursor_[static_cast<size_t>(rank)], marks[static_cast<size_t>(rank)]));
+  }
+  return Status::ok();
+}
+
+std::vector<void*> Order::pending_locals() const {
+  std::vector<void*> locals;
+  for (const Pending* pending : streams_[static_cast<size_t>(me_)].open) {
+    if (pending != nullptr) locals.push_back(pending->marks[static_cast<size_t>(me_)].local);
+  }
+  return locals;
+}
+
+void Order::abandon(uint32_t tail) {
+  table_.clear();
+  ready_.clear();
+  log_mode_ = false;
+  for (Stream& stream : streams_) stream = Stream{};
+  cursor_[static_cast<size_t>(me_)] = tail;
+}
+
+shm::Want Order::want(uint32_t channel) const {
+  if (log_mode_) return {};
+  const uint32_t index = cursor_[static_cast<size_t>(me_)];
+  // The doorbell checks one index in all streams: right only while all cursors are equal.
+  for (const uint32_t cursor : cursor_) {
+    if (cursor != index) return {};
+  }
+  return {shm::WantKind::kRecords, channel, index};
+}
+
+Status Order::check() const {
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto r = static_cast<size_t>(rank);
+    const uint32_t index = log_mode_ ? streams_[r].scanned : cursor_[r];
+    if (board_.is_nonsense(rank, index)) {
+      return corrupted(concat("record ", index, " of member ", rank, " has the sequence number ",
+                              board_.record(rank, index).seq.load()));
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace hvd::control

@@ -1,0 +1,200 @@
+// order.h - finds the next operation of a channel, the same on every rank, without a coordinator.
+//
+// Stream   Every rank appends records to its own stream; a record says "I have submitted this".
+// Lockstep Operation e is agreed when the next record of ALL streams is there and they name the same thing: no decision, one
+//          exchange of cache lines. Nothing ready can be missed: what is ready everywhere implies a next record everywhere.
+// Log      The next records differ -> every rank sees the same mismatch and enters log mode at the same place. Whoever sees
+//          something complete in all streams appends it to the decision log by compare-and-swap; the log is the only truth, and
+//          every rank executes it in order. When nothing is left over after a decision, the decider marks it kResync and all go
+//          back to lockstep behind it, at positions that follow from what was consumed.
+// Join     A joined rank submits nothing. Its join record is turned into a log entry, so that all ranks count it as joined
+//          from the same decision on. When all have joined and nothing is left, joining is over and all start level again.
+// Matching Named things match by a hash of their name (of all names, for a group), so that a mismatch of kind or shape is an
+//          error and not a stall. Unnamed ones match by kind and by their number in the stream since log mode began.
+// Memory   Records are consumed when agreed. A record that stays unmatched while half the ring has passed is copied out, so
+//          that a slow tensor never blocks the stream of the others.
+// Orders   seq: release / acquire. Log: CAS seq_cst, read acquire; what the decider had seen is visible to whoever reads its
+//          entry. low and log_seen: release / acquire.
+//
+// Needs the engine role. Never blocks. Contents of records are distrusted: nonsense ends in a Status.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/cpu.h"
+#include "base/status.h"
+#include "control/board.h"
+#include "shm/job.h"
+#include "wire/request.h"
+
+namespace hvd::control {
+
+// What a slot number stands for. Implemented by the engine; must know every slot a peer may still name.
+struct SlotIdentity {
+  uint64_t key;
+  bool is_unnamed;
+  wire::Kind kind;
+};
+class Directory {
+ public:
+  virtual ~Directory() = default;
+  virtual std::optional<SlotIdentity> identify(uint32_t slot) = 0;
+  // The local operation behind record `index` of this rank's own stream.
+  virtual void* local_operation(uint32_t index) = 0;
+  // `rank` has shown that it knows version `view` of the slot table.
+  virtual void saw_view(int rank, uint32_t view) = 0;
+};
+
+uint64_t key_of(const wire::Request& request, uint64_t unnamed_number);
+
+// One rank's part of an agreed operation.
+struct Mark {
+  bool present = false;  // false: the rank has joined
+  uint32_t index = 0;    // in its stream
+  uint32_t slot = kNoSlot;
+  uint32_t flags = 0;
+  const std::byte* payload = nullptr;
+  uint32_t payload_bytes = 0;
+  std::unique_ptr<wire::Request> request;  // of a record that names no slot
+  std::vector<std::byte> spilled;          // owns the payload of a record that was copied out
+  void* local = nullptr;                   // own rank: the operation
+};
+
+enum class Look {
+  kNothing,     // nothing is agreed yet
+  kUniform,     // lockstep, all records name slot(): read them with record_of()
+  kMatched,     // marks() has the records of all ranks
+  kAllJoined,   // joining is over; last_joined()
+  kFailed,      // failure()
+};
+
+class Order {
+ public:
+  Order(const Board& board, const shm::Job& job, Directory& directory, int size, int me, const int* local_ranks);
+
+  // Looks for the next operation. After kUniform or kMatched the caller takes what it needs, then calls consume().
+  Look next();
+  void consume();
+
+  uint32_t slot() const { return slot_; }
+  Record& record_of(int rank) const { return board_.record(rank, cursor_[static_cast<size_t>(rank)]); }
+  uint32_t index_of(int rank) const { return cursor_[static_cast<size_t>(rank)]; }
+  std::span<Mark> marks() { return marks_; }
+  int last_joined() const { return last_joined_; }
+  const Status& failure() const { return failure_; }
+  bool in_log_mode() const { return log_mode_; }
+  bool has_joined(int rank) const { return joined_[static_cast<size_t>(rank)]; }
+  bool anybody_joined() const { return joined_count_ > 0; }
+  // Undecided operations exist (log mode), or records lie unread.
+  bool is_level() const { return table_.empty() && joined_count_ == 0; }
+
+  // Lockstep: the records of all ranks in full.
+  Status read_marks(std::span<Mark> marks) const;
+  // The first record of the own stream that was not looked at.
+  uint32_t next_own() const {
+    return log_mode_ ? streams_[static_cast<size_t>(me_)].scanned : cursor_[static_cast<size_t>(me_)];
+  }
+  // Own operations that were looked at and not agreed (log mode).
+  std::vector<void*> pending_locals() const;
+  // Forgets everything; the own stream counts as read up to `tail`. Only after a failure.
+  void abandon(uint32_t tail);
+  // fn(slot, request or null) for each record of `rank` that is not agreed yet, as far as it can be read.
+  template <typename Fn>
+  void for_unagreed(int rank, const Fn& fn) const;
+
+  // What to sleep for: the next record of all ranks, or anything in log mode.
+  shm::Want want(uint32_t channel) const;
+  // A rank whose record is missing (lockstep), -1 if unknown.
+  int missing_rank() const { return log_mode_ ? -1 : missing_; }
+  // Are the words read next plausible? For slow paths.
+  Status check() const;
+
+  uint64_t lockstep_count = 0, log_count = 0;
+
+ private:
+  struct Pending {
+    uint64_t key = 0;
+    std::vector<Mark> marks;
+    int have = 0;
+    bool queued = false;
+  };
+  struct Stream {
+    uint32_t scanned = 0;             // next record to look at
+    uint32_t consumed = 0;            // records decided since log mode began, plus where it began
+    uint32_t open_base = 0;           // index of open.front()
+    std::deque<Pending*> open;        // per record from open_base on; null: decided or copied out
+    bool join_seen = false;           // the record at `scanned` is a join that is not over
+    std::array<uint32_t, wire::kKindCount> unnamed{};
+  };
+
+  Look next_in_lockstep();
+  Look match_in_lockstep();
+  Look next_in_log();
+  void enter_log_mode();
+  bool append_decision();                     // false: nothing to decide
+  Look follow(uint64_t entry);
+  Look follow_join(int rank);
+  Look finish_joining();
+  void leave_log_mode();
+  void scan();
+  bool scan_one(int rank);
+  void make_ready(Pending& pending);
+  bool is_complete(const Pending& pending) const;
+  void spill(int rank);
+  void publish_low(int rank);
+  Status read_mark(int rank, uint32_t index, Mark& mark) const;
+  Result<uint64_t> key_of_mark(int rank, const Mark& mark);
+  Look fail(Status status);
+  bool log_has_room() const;
+
+  const Board& board_;
+  const shm::Job& job_;
+  Directory& directory_;
+  const int size_;
+  const int me_;
+  const int* local_ranks_;
+
+  std::vector<uint32_t> cursor_;  // lockstep: next record of each stream
+  int missing_ = 0;
+  uint32_t slot_ = kNoSlot;
+  bool log_mode_ = false;
+  bool matched_in_log_ = false;
+  bool resync_after_ = false;
+  std::vector<Mark> marks_;
+  Status failure_;
+
+  std::vector<Stream> streams_;
+  std::unordered_map<uint64_t, std::unique_ptr<Pending>> table_;
+  std::deque<Pending*> ready_;
+  uint32_t log_index_ = 0;
+  std::vector<bool> joined_;
+  int joined_count_ = 0;
+  int last_joined_ = -1;
+};
+
+template <typename Fn>
+void Order::for_unagreed(int rank, const Fn& fn) const {
+  const Stream& stream = streams_[static_cast<size_t>(rank)];
+  if (log_mode_) {
+    for (const Pending* pending : stream.open) {
+      if (pending == nullptr) continue;
+      const Mark& mark = pending->marks[static_cast<size_t>(rank)];
+      fn(mark.slot, mark.request.get());
+    }
+  }
+  uint32_t index = log_mode_ ? stream.scanned : cursor_[static_cast<size_t>(rank)];
+  for (uint32_t n = 0; n < kRecords && board_.has(rank, index); ++n, ++index) {
+    Mark mark;
+    if (!read_mark(rank, index, mark).is_ok()) return;
+    fn(mark.slot, mark.request.get());
+  }
+}
+
+}  // namespace hvd::control

@@ -1,0 +1,181 @@
+// channel.h - one process set on this rank: its streams, slots, data plane and operations in flight.
+// Submission side (submit lock): admit() checks and looks up, publish() appends a record. Engine side (engine role):
+// step() takes what is agreed and runs it. Neither blocks.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/native/executor.h"
+#include "control/board.h"
+#include "control/eager_ring.h"
+#include "control/order.h"
+#include "engine/flight.h"
+#include "engine/name_table.h"
+#include "engine/operation.h"
+#include "engine/role.h"
+#include "engine/statistics.h"
+#include "negotiate/slot_table.h"
+#include "trace/timeline.h"
+
+namespace hvd::engine {
+
+// What a channel needs from the engine around it.
+class ChannelHost {
+ public:
+  virtual ~ChannelHost() = default;
+  virtual SubmitLock& submit_lock() = 0;
+  virtual shm::Job& job() = 0;
+  virtual Flight& flight() = 0;
+  virtual Statistics& statistics() = 0;
+  virtual trace::Timeline* timeline() = 0;  // null: off
+  // The operation is complete: tell whoever waits. Needs the engine role.
+  virtual void completed(Operation& op) = 0;
+  // Agreed operations that concern the engine itself (process sets). Null: nothing to run.
+  virtual Status begin_internal(const wire::Request& request, Operation& op) = 0;
+  virtual void end_internal(Operation& op) = 0;
+};
+
+struct ChannelOptions {
+  uint32_t id = 0;
+  std::vector<int32_t> global_ranks;  // members in set-rank order
+  std::vector<int> local_ranks;       // the same, as ranks of this host
+  int me = 0;                         // set rank
+  size_t cache_capacity = 1024;
+};
+
+enum class StepResult {
+  kNothing,
+  kAdvanced,      // something was done; look again
+  kLargeWaiting,  // agreed large work is left, which a step that must not block did not touch
+};
+
+class Channel final : private control::Directory {
+ public:
+  static uint64_t region_bytes(int size);
+  Channel(ChannelHost& host, ChannelOptions options, std::byte* region);
+  ~Channel() override;
+
+  uint32_t id() const { return options_.id; }
+  int size() const { return static_cast<int>(options_.global_ranks.size()); }
+  int me() const { return options_.me; }
+  const std::vector<int32_t>& global_ranks() const { return options_.global_ranks; }
+  const std::vector<int>& local_ranks() const { return options_.local_ranks; }
+
+  // ---- submission side: submit lock held ----
+  // Checks the submission alone and fills `op`. On failure nothing has changed.
+  Status admit(const Submission& submission, Operation& op);
+  // The same for a submission that was looked up before.
+  Status admit_prepared(const negotiate::SlotPtr& slot, NameState* name, const Submission& submission, Operation& op);
+  void publish(Operation& op);
+  // Anybody who sleeps for these records?
+  void ring() { if (HVD_UNLIKELY(link_.bell().anybody_sleeps())) ring_sleepers(); }
+
+  // ---- engine side: role held ----
+  enum class Effort { kOne, kAllSmall, kEverything };
+  // kOne: one operation or one advance of large work. kAllSmall: all agreed small ones, large ones are left.
+  StepResult step(Effort effort);
+  const Status& failure() const { return failure_; }
+  bool has_pending() const { return published_.load(std::memory_order_relaxed) != finished_ || has_overflow_.load(std::memory_order_relaxed); }
+  bool is_busy() const { return !executor_.is_idle(); }
+  shm::Want want() const;
+  // Ranks of this host that this rank waits for in a data phase and that nobody drives are woken.
+  uint64_t ring_late_peers();
+  bool waits_for_driven_peers() const;
+  // In a data phase, for a rank that is in `state`.
+  bool waits_for_rank_in_state(shm::RankState state) const;
+  // Everything pending ends with this status.
+  void fail_pending(const Status& status);
+  Status check_shared_words() const;
+  uint64_t lockstep_count() const { return order_.lockstep_count; }
+  uint64_t log_count() const { return order_.log_count; }
+  uint64_t evictions() const { return slots_.evictions(); }
+  size_t cache_entries() const { return slots_.live_count(); }
+  uint64_t wakes_sent() { return link_.bell().wakes_sent; }
+  std::string slot_name(uint32_t slot) const;
+
+  // Stall report: names in the streams that are not in all of them. Needs the role.
+  struct Waiting {
+    std::string name;
+    std::vector<int> missing;  // set ranks
+  };
+  std::vector<Waiting> waiting() const;
+
+ private:
+  // control::Directory
+  std::optional<control::SlotIdentity> identify(uint32_t slot) override;
+  void* local_operation(uint32_t index) override { return own_[index % control::kRecords]; }
+  void saw_view(int rank, uint32_t view) override;
+
+  // submission side
+  Status admit_miss(const Submission& submission, Operation& op);
+  Status take_names(const Submission& submission, Operation& op);
+  void fill_buffers(const Submission& submission, Operation& op);
+  bool has_room();
+  uint32_t watermark();
+  void append_record(Operation& op);
+  void write_payload(Operation& op, control::Record& record, uint32_t index);
+  void write_message(Operation& op, control::Record& record, uint32_t index);
+  bool write_shared_offsets(Operation& op, control::Record& record, uint32_t index);
+  void deposit(const Operation& op, std::byte* to) const;
+  void flush_overflow();
+  void ring_sleepers();
+
+  // engine side
+  bool run_uniform();
+  bool run_matched();
+  bool run_cached(Operation* op, negotiate::Slot& slot, std::span<control::Mark> marks);
+  void run_negotiated(std::span<control::Mark> marks);
+  negotiate::SlotPtr adopt_plan(const std::vector<const wire::Request*>& requests, negotiate::Plan plan);
+  void remember(const negotiate::SlotPtr& slot);
+  void finish_join();
+  Operation* operation_of(std::span<control::Mark> marks, const negotiate::Slot& slot);
+  void run_small(Operation& op, negotiate::Slot& slot, const std::byte* const* payloads);
+  void run_large(Operation& op, negotiate::Slot& slot, std::span<const control::Mark> marks);
+  bool all_share(const negotiate::Slot& slot, std::span<const control::Mark> marks) const;
+  bool map_shared(Operation& op, const negotiate::Slot& slot, std::span<const control::Mark> marks);
+  void finish(Operation& op, const Status& status);
+  void trace_start(Operation& op, const negotiate::Slot& slot);
+  void trace_end(const Operation& op);
+  void fail(Status status);
+  StepResult advance_large();
+
+  ChannelHost& host_;
+  const ChannelOptions options_;
+  control::Board board_;
+  native::Link link_;
+  native::Executor executor_;
+  negotiate::SlotTable slots_;
+  control::Order order_;
+  Status failure_;
+  const uint32_t eager_limit_;
+
+  // submission side
+  NameTable names_;
+  control::EagerRing eager_;
+  std::array<Operation*, control::kRecords> own_{};  // by record index
+  std::atomic<uint32_t> tail_{0};                    // records published; the role only compares it
+  uint32_t watermark_ = 0;
+  std::deque<Operation*> overflow_;                  // the ring was full
+  std::atomic<bool> has_overflow_{false};
+  std::atomic<uint32_t> published_{0};               // operations admitted
+  bool is_joining_ = false;
+
+  // engine side
+  uint32_t finished_ = 0;
+  uint32_t agreed_ = 0;                              // agreed operations: the clock of the slot table
+  std::array<uint64_t, wire::kKindCount> unnamed_agreed_{};
+  std::vector<Operation*> running_;                  // in the executor
+  std::vector<native::Work*> done_works_;
+  Operation* join_operation_ = nullptr;
+};
+
+}  // namespace hvd::engine

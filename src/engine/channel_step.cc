@@ -1,0 +1,509 @@
+// The engine side of a channel: takes what is agreed and runs it. Needs the engine role throughout.
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "engine/channel.h"
+#include "engine/works.h"
+#include "negotiate/validate.h"
+#include "wire/codec.h"
+
+namespace hvd::engine {
+
+using control::Look;
+using control::Mark;
+using control::Record;
+using negotiate::Slot;
+using negotiate::SlotPtr;
+
+uint64_t Channel::region_bytes(int size) {
+  return align_up(control::Board::region_bytes(size), 4096) + align_up(native::Link::region_bytes(size), 4096);
+}
+
+Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
+    : host_(host),
+      options_(std::move(options)),
+      board_(region, size()),
+      link_(host.job(), region + align_up(control::Board::region_bytes(size()), 4096), size(), me(),
+            options_.local_ranks.data()),
+      executor_(link_),
+      slots_(options_.cache_capacity, size()),
+      order_(board_, host.job(), *this, size(), me(), options_.local_ranks.data()),
+      eager_limit_(size() == 2 ? 8 << 10 : 32 << 10) {}
+
+Channel::~Channel() = default;
+
+void Channel::fail(Status status) {
+  if (failure_.is_ok()) {
+    failure_ = Status(status.code(), concat("process set ", options_.id, ": ", status.message()));
+  }
+}
+
+StepResult Channel::step(Effort effort) {
+  if (HVD_UNLIKELY(has_overflow_.load(std::memory_order_relaxed))) {
+    {
+      SubmitGuard guard(host_.submit_lock());
+      flush_overflow();
+    }
+    ring();
+  }
+  StepResult result = StepResult::kNothing;
+  while (failure_.is_ok()) {
+    const Look look = order_.next();
+    if (look == Look::kNothing) break;
+    if (look == Look::kFailed) {
+      fail(order_.failure());
+      break;
+    }
+    if (look == Look::kUniform) {
+      run_uniform();
+    } else if (look == Look::kMatched) {
+      run_matched();
+    } else {
+      finish_join();
+    }
+    result = StepResult::kAdvanced;
+    if (effort == Effort::kOne && executor_.is_idle()) return result;
+  }
+  if (executor_.is_idle() || !failure_.is_ok()) return result;
+  if (effort == Effort::kAllSmall) return StepResult::kLargeWaiting;
+  return advance_large() == StepResult::kAdvanced ? StepResult::kAdvanced : result;
+}
+
+StepResult Channel::advance_large() {
+  const native::Progress progress = executor_.advance(done_works_);
+  const bool finished_some = !done_works_.empty();
+  for (native::Work* work : done_works_) {
+    auto& op = *static_cast<Operation*>(work->owner);
+    std::erase(running_, &op);
+    finish(op, work->status.is_ok() ? op.status : work->status);
+  }
+  done_works_.clear();
+  return progress == native::Progress::kBlocked && !finished_some ? StepResult::kNothing : StepResult::kAdvanced;
+}
+
+std::optional<control::SlotIdentity> Channel::identify(uint32_t slot) {
+  const Slot* found = slots_.find(slot);
+  if (found == nullptr) return std::nullopt;
+  return control::SlotIdentity{found->key, found->is_unnamed, found->kind()};
+}
+
+void Channel::saw_view(int rank, uint32_t view) {
+  if (HVD_UNLIKELY(slots_.has_buried())) slots_.saw_view(rank, view);
+}
+
+// Lockstep, all ranks name the same slot: the fast path.
+bool Channel::run_uniform() {
+  Operation* op = own_[order_.index_of(me()) % control::kRecords];
+  Slot& slot = *op->slot;
+  slot.last_used = ++agreed_;
+  if (slot.is_unnamed) ++unnamed_agreed_[static_cast<size_t>(slot.kind())];
+  const bool check_views = slots_.has_buried();
+  const std::byte* payloads[shm::kMaxRanksPerHost];
+  bool deposited = slot.is_small;
+  bool shared = slot.may_share;
+  for (int rank = 0; rank < size(); ++rank) {
+    const Record& record = order_.record_of(rank);
+    const uint32_t flags = record.flags;
+    if (check_views) slots_.saw_view(rank, record.view);
+    shared = shared && (flags & control::kSharedBuffers) != 0;
+    if ((flags & (control::kSharedBuffers | control::kNoPayload)) != 0) {
+      deposited = false;
+    } else if (HVD_LIKELY((flags & control::kPayloadInline) != 0)) {
+      payloads[rank] = record.payload;
+    } else {
+      payloads[rank] = board_.eager_range(rank, record.offset, record.length).data();
+    }
+    if (deposited && HVD_UNLIKELY(record.length != slot.deposit_of[static_cast<size_t>(rank)] ||
+                                  (record.length > 0 && payloads[rank] == nullptr))) {
+      fail(corrupted(concat("record ", order_.index_of(rank), " of rank ", options_.global_ranks[static_cast<size_t>(rank)],
+                            " deposits ", record.length, " bytes, expected ", slot.deposit_of[static_cast<size_t>(rank)])));
+      return false;
+    }
+  }
+  if (HVD_LIKELY(deposited)) {
+    run_small(*op, slot, payloads);
+    order_.consume();
+    return true;
+  }
+  if (shared) {
+    std::vector<Mark> marks(static_cast<size_t>(size()));
+    if (Status status = order_.read_marks(marks); !status) {
+      fail(status);
+      return false;
+    }
+    run_large(*op, slot, marks);
+  } else {
+    run_large(*op, slot, {});
+  }
+  order_.consume();
+  return true;
+}
+
+bool Channel::run_matched() {
+  ++agreed_;
+  const std::span<Mark> marks = order_.marks();
+  uint32_t slot_id = control::kNoSlot;
+  bool cached = true;
+  for (const Mark& mark : marks) {
+    if (!mark.present) continue;
+    if (slot_id == control::kNoSlot) slot_id = mark.slot;
+    cached = cached && mark.slot == slot_id && mark.slot != control::kNoSlot;
+  }
+  const SlotPtr slot = cached ? slots_.find_shared(slot_id) : nullptr;
+  // A cached allgather while a rank has joined is an error all the same: let validation say so.
+  const bool usable = slot != nullptr && slot->is_live &&
+                      (!order_.anybody_joined() || slot->kind() == wire::Kind::kAllreduce ||
+                       slot->kind() == wire::Kind::kAdasum);
+  if (usable) {
+    slot->last_used = agreed_;
+    if (slot->is_unnamed) ++unnamed_agreed_[static_cast<size_t>(slot->kind())];
+    run_cached(operation_of(marks, *slot), *slot, marks);
+  } else {
+    run_negotiated(marks);
+  }
+  order_.consume();
+  return true;
+}
+
+// The own operation, or a stand-in when this rank has joined and contributes zeros.
+Operation* Channel::operation_of(std::span<Mark> marks, const Slot& slot) {
+  const Mark& mine = marks[static_cast<size_t>(me())];
+  if (mine.present) {
+    return static_cast<Operation*>(mine.local != nullptr ? mine.local : own_[mine.index % control::kRecords]);
+  }
+  auto* op = new Operation();  // NOLINT: deleted in finish()
+  op->is_shadow = true;
+  op->kind = slot.kind();
+  return op;
+}
+
+bool Channel::run_cached(Operation* op, Slot& slot, std::span<Mark> marks) {
+  if (op->slot == nullptr || op->slot.get() != &slot) op->slot = slots_.find_shared(slot.id);
+  const std::byte* payloads[shm::kMaxRanksPerHost];
+  bool deposited = slot.is_small;
+  for (int rank = 0; rank < size(); ++rank) {
+    const Mark& mark = marks[static_cast<size_t>(rank)];
+    payloads[rank] = mark.payload;
+    if (!mark.present) continue;
+    if ((mark.flags & (control::kSharedBuffers | control::kNoPayload)) != 0) deposited = false;
+    if (deposited && mark.payload_bytes != slot.deposit_of[static_cast<size_t>(rank)]) {
+      fail(corrupted(concat("record ", mark.index, " of member ", rank, " deposits ", mark.payload_bytes, " bytes, expected ",
+                            slot.deposit_of[static_cast<size_t>(rank)])));
+      return false;
+    }
+  }
+  if (deposited) {
+    run_small(*op, slot, payloads);
+  } else {
+    run_large(*op, slot, marks);
+  }
+  return true;
+}
+
+// At least one rank sent a full request: validate, learn, run.
+void Channel::run_negotiated(std::span<Mark> marks) {
+  std::vector<const wire::Request*> requests(marks.size(), nullptr);
+  std::vector<SlotPtr> keep;
+  const wire::Request* any = nullptr;
+  for (size_t rank = 0; rank < marks.size(); ++rank) {
+    if (!marks[rank].present) continue;
+    requests[rank] = marks[rank].request.get();
+    if (requests[rank] == nullptr) {
+      keep.push_back(slots_.find_shared(marks[rank].slot));
+      requests[rank] = keep.back() == nullptr ? nullptr : &keep.back()->request_of(static_cast<int>(rank));
+    }
+    if (requests[rank] == nullptr) return fail(corrupted(concat("member ", rank, " names an unknown slot")));
+    any = requests[rank];
+  }
+  uint64_t& unnamed = unnamed_agreed_[static_cast<size_t>(any->kind)];
+  const bool is_unnamed = any->tensors.empty() || any->tensors[0].name.empty();
+  if (is_unnamed) ++unnamed;
+  auto plan = negotiate::validate({requests, options_.global_ranks, unnamed});
+  if (!plan) {
+    const Mark& mine = marks[static_cast<size_t>(me())];
+    if (mine.present) finish(*operation_of(marks, Slot{}), plan.status());
+    return;
+  }
+  const SlotPtr slot = adopt_plan(requests, std::move(*plan));
+  Operation* op = operation_of(marks, *slot);
+  if (op->is_traced && op->name != nullptr && host_.timeline() != nullptr) {
+    for (int rank = 0; rank < size(); ++rank) host_.timeline()->rank_ready(op->name->name, rank);
+  }
+  op->slot = slot;
+  if (slot->kind() == wire::Kind::kProcessSetAdd || slot->kind() == wire::Kind::kProcessSetRemove) {
+    const Status status = host_.begin_internal(*any, *op);
+    if (!status.is_ok() || !op->work.leader_action) return finish(*op, status);
+    op->work.owner = op;
+    running_.push_back(op);
+    executor_.add(op->work);
+  } else if (slot->kind() == wire::Kind::kBarrier) {
+    finish(*op, Status::ok());
+  } else if (size() == 1) {
+    const std::byte* nothing[1] = {nullptr};
+    run_small(*op, *slot, nothing);
+  } else {
+    run_large(*op, *slot, {});
+  }
+}
+
+// All ranks make the same slot out of the same requests, at the same place in the agreed order.
+SlotPtr Channel::adopt_plan(const std::vector<const wire::Request*>& requests, negotiate::Plan plan) {
+  auto slot = std::make_shared<Slot>();
+  const wire::Request& any = **std::find_if(requests.begin(), requests.end(), [](const auto* r) { return r != nullptr; });
+  const bool all_here = std::find(requests.begin(), requests.end(), nullptr) == requests.end();
+  const bool same = all_here && std::all_of(requests.begin(), requests.end(), [&](const auto* r) { return *r == any; });
+  if (same || !all_here) {
+    slot->requests.push_back(any);
+  } else {
+    for (const wire::Request* request : requests) slot->requests.push_back(*request);
+  }
+  slot->plan = std::move(plan);
+  slot->is_unnamed = any.tensors.empty() || any.tensors[0].name.empty();
+  slot->key = slot->is_unnamed ? signature_hash(slot->request_of(me())) : control::key_of(any, 0);
+  derive(*slot, {size(), me(), &options_.global_ranks}, eager_limit_);
+  const bool internal = any.kind == wire::Kind::kProcessSetAdd || any.kind == wire::Kind::kProcessSetRemove;
+  if (all_here && !internal && slots_.capacity() > 0) remember(slot);
+  return slot;
+}
+
+void Channel::remember(const SlotPtr& slot) {
+  const uint64_t evictions_before = slots_.evictions();
+  {
+    SubmitGuard guard(host_.submit_lock());
+    for (const SlotPtr& evicted : slots_.insert(slot, agreed_)) names_.forget(*evicted);
+    const auto& tensors = slot->requests[0].tensors;
+    if (slot->is_unnamed) {
+      names_.set_unnamed(slot->key, slot);
+    } else if (tensors.size() > 1) {
+      names_.set_group(slot->key, slot);
+    } else if (NameState* state = names_.find_or_add(tensors[0].name, slot->key)) {
+      state->slot = slot;
+    }
+  }
+  if (slots_.evictions() != evictions_before && evictions_before == 0) {
+    HVD_LOG(kWarning, "response cache of process set ", options_.id, " is full (HOROVOD_CACHE_CAPACITY=", slots_.capacity(),
+            "): entries are evicted from now on, which makes operations slower");
+  }
+}
+
+void Channel::run_small(Operation& op, Slot& slot, const std::byte* const* payloads) {
+  if (HVD_UNLIKELY(op.is_traced)) trace_start(op, slot);
+  run_small_operation(op, slot, {size(), me(), &options_.global_ranks}, payloads);
+  host_.statistics().small_operations.add();
+  finish(op, op.status);
+}
+
+bool Channel::all_share(const Slot& slot, std::span<const Mark> marks) const {
+  if (!slot.may_share || marks.empty()) return false;
+  return std::all_of(marks.begin(), marks.end(),
+                     [](const Mark& mark) { return mark.present && (mark.flags & control::kSharedBuffers) != 0; });
+}
+
+void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) {
+  if (HVD_UNLIKELY(op.is_traced)) trace_start(op, slot);
+  host_.flight().set_state(op.flight, FlightState::kRunning);
+  build_work(op, slot, {size(), me(), &options_.global_ranks});
+  if (all_share(slot, marks)) {
+    if (!map_shared(op, slot, marks)) return;
+    host_.statistics().shared_operations.add();
+  } else {
+    host_.statistics().streamed_operations.add();
+  }
+  running_.push_back(&op);
+  executor_.add(op.work);
+}
+
+// Turns the offsets that all ranks sent into addresses here.
+bool Channel::map_shared(Operation& op, const Slot& slot, std::span<const Mark> marks) {
+  const auto& tensors = slot.requests[0].tensors;
+  op.work.kind = native::WorkKind::kReduceShared;
+  for (size_t r = 0; r < op.work.run_count; ++r) {
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      if (tensors[t].dtype != op.work.runs[r].numeric.dtype) continue;
+      for (int rank = 0; rank < size(); ++rank) {
+        const Mark& mark = marks[static_cast<size_t>(rank)];
+        uint64_t offset = 0;
+        std::byte* address = nullptr;
+        if (mark.payload != nullptr && mark.payload_bytes == tensors.size() * sizeof offset) {
+          std::memcpy(&offset, mark.payload + t * sizeof offset, sizeof offset);
+          address = host_.job().arena_address(options_.local_ranks[static_cast<size_t>(rank)], offset, tensors[t].bytes());
+        }
+        if (address == nullptr) {
+          fail(corrupted(concat("allreduce '", tensors[t].name, "': the shared buffer of rank ",
+                                options_.global_ranks[static_cast<size_t>(rank)], " lies outside its memory")));
+          return false;
+        }
+        op.work.shared.push_back(address);
+      }
+    }
+  }
+  return true;
+}
+
+void Channel::finish_join() {
+  Operation* op = nullptr;
+  {
+    SubmitGuard guard(host_.submit_lock());
+    std::swap(op, join_operation_);
+    is_joining_ = false;
+  }
+  if (op == nullptr) return fail(corrupted("all ranks are said to have joined, but this one did not"));
+  op->number = options_.global_ranks[static_cast<size_t>(order_.last_joined())];
+  finish(*op, Status::ok());
+}
+
+void Channel::finish(Operation& op, const Status& status) {
+  if (op.is_shadow) {
+    delete &op;  // NOLINT: made in operation_of()
+    return;
+  }
+  op.status = status;
+  Statistics& statistics = host_.statistics();
+  statistics.operations.add();
+  statistics.bytes.add(op.bytes);
+  if (HVD_UNLIKELY(!status.is_ok())) statistics.failed_operations.add();
+  host_.flight().end(op.flight, status.is_ok() ? FlightState::kDone : FlightState::kFailed);
+  if (HVD_UNLIKELY(op.is_traced)) trace_end(op);
+  if (HVD_LIKELY(op.name != nullptr)) op.name->in_flight.store(false, std::memory_order_relaxed);
+  for (NameState* state : op.names) state->in_flight.store(false, std::memory_order_relaxed);
+  if (HVD_UNLIKELY(op.message != nullptr)) {
+    (void)host_.job().arena().free(op.message).is_ok();
+    op.message = nullptr;
+  }
+  if (HVD_UNLIKELY(op.request != nullptr && !op.is_unnamed)) {
+    SubmitGuard guard(host_.submit_lock());
+    if (op.name != nullptr) names_.forget_if_idle(op.name);
+    for (NameState* state : op.names) names_.forget_if_idle(state);
+  }
+  if (op.kind == wire::Kind::kProcessSetAdd || op.kind == wire::Kind::kProcessSetRemove) host_.end_internal(op);
+  ++finished_;
+  host_.completed(op);
+}
+
+void Channel::trace_start(Operation& op, const Slot& slot) {
+  trace::Timeline* timeline = host_.timeline();
+  if (timeline == nullptr) return;
+  for (const wire::TensorSpec& tensor : slot.requests[0].tensors) {
+    timeline->negotiate_end(tensor.name);
+    timeline->start(tensor.name, wire::kind_name(op.kind));
+    timeline->activity_start(tensor.name, concat("SHM_", wire::kind_name(op.kind)));
+  }
+}
+
+void Channel::trace_end(const Operation& op) {
+  trace::Timeline* timeline = host_.timeline();
+  if (timeline == nullptr || (op.slot == nullptr && op.request == nullptr)) return;
+  const wire::Request& request = op.slot != nullptr ? op.slot->request_of(me()) : *op.request;
+  for (size_t t = 0; t < request.tensors.size(); ++t) {
+    const wire::TensorSpec& tensor = request.tensors[t];
+    if (op.status.is_ok()) {
+      const auto& shape = t < op.outputs.size() ? op.outputs[t].shape : tensor.shape;
+      timeline->activity_end(tensor.name);
+      timeline->end(tensor.name, dtype_name(tensor.dtype), wire::shape_text(shape));
+    } else {
+      timeline->negotiate_end(tensor.name);
+      timeline->start(tensor.name, "ERROR");
+      timeline->end(tensor.name, "", "");
+    }
+  }
+}
+
+void Channel::fail_pending(const Status& status) {
+  executor_.abandon();
+  std::vector<Operation*> all;
+  const auto collect = [&](Operation* op) {
+    if (op != nullptr && !op->is_done() && std::find(all.begin(), all.end(), op) == all.end()) all.push_back(op);
+  };
+  for (Operation* op : running_) collect(op);
+  running_.clear();
+  for (void* op : order_.pending_locals()) collect(static_cast<Operation*>(op));
+  {
+    SubmitGuard guard(host_.submit_lock());
+    for (uint32_t index = order_.next_own(); index != tail_.load(std::memory_order_relaxed); ++index) collect(own_[index % control::kRecords]);
+    for (Operation* op : overflow_) collect(op);
+    overflow_.clear();
+    has_overflow_.store(false, std::memory_order_relaxed);
+    join_operation_ = nullptr;
+    is_joining_ = false;
+    order_.abandon(tail_.load(std::memory_order_relaxed));
+  }
+  for (Operation* op : all) finish(*op, status);
+}
+
+// ---- waiting ---------------------------------------------------------------------------------------------
+
+shm::Want Channel::want() const {
+  if (executor_.is_idle()) return order_.want(options_.id);
+  // Records of ours that are not agreed yet may be completed by anybody.
+  return order_.next_own() == tail_.load(std::memory_order_relaxed) ? link_.want() : shm::Want{};
+}
+
+uint64_t Channel::ring_late_peers() {
+  if (executor_.is_idle()) return 0;
+  const int peer = link_.local_rank(link_.want_member());
+  if (peer == host_.job().rank() || host_.job().is_driven(peer)) return 0;
+  return host_.job().wake_background(peer) ? 1 : 0;
+}
+
+bool Channel::waits_for_driven_peers() const {
+  const int member = executor_.is_idle() ? order_.missing_rank() : link_.want_member();
+  return member < 0 || host_.job().is_driven(options_.local_ranks[static_cast<size_t>(member)]);
+}
+
+bool Channel::waits_for_rank_in_state(shm::RankState state) const {
+  const int peer = link_.local_rank(link_.want_member());
+  return host_.job().block(peer).state.load(std::memory_order_seq_cst) == static_cast<uint32_t>(state);
+}
+
+Status Channel::check_shared_words() const {
+  HVD_TRY(order_.check());
+  if (!executor_.is_idle() && link_.want_is_nonsense()) {
+    return corrupted(concat("a counter of rank ", options_.global_ranks[static_cast<size_t>(link_.want_member())],
+                            " in the shared segment is corrupted"));
+  }
+  return Status::ok();
+}
+
+std::string Channel::slot_name(uint32_t slot) const {
+  const Slot* found = slots_.find(slot);
+  if (found == nullptr) return concat("slot ", slot);
+  const auto& tensors = found->requests[0].tensors;
+  if (tensors.empty() || tensors[0].name.empty()) return "";
+  return tensors.size() == 1 ? tensors[0].name : concat(tensors[0].name, " (group of ", tensors.size(), ")");
+}
+
+std::vector<Channel::Waiting> Channel::waiting() const {
+  std::vector<std::pair<std::string, std::set<int>>> seen;
+  const auto note = [&](const std::string& name, int rank) {
+    for (auto& [known, ranks] : seen) {
+      if (known == name) return void(ranks.insert(rank));
+    }
+    seen.push_back({name, {rank}});
+  };
+  for (int rank = 0; rank < size(); ++rank) {
+    order_.for_unagreed(rank, [&](uint32_t slot, const wire::Request* request) {
+      if (slot == control::kJoinSlot) return;
+      if (request == nullptr) {
+        const Slot* found = slots_.find(slot);
+        if (found == nullptr) return;
+        request = &found->requests[0];
+      }
+      note(concat(wire::kind_lower_name(request->kind), " ", wire::display_name(*request, 0)), rank);
+    });
+  }
+  std::vector<Waiting> result;
+  for (auto& [name, ranks] : seen) {
+    Waiting waiting{name, {}};
+    for (int rank = 0; rank < size(); ++rank) {
+      if (ranks.count(rank) == 0 && !order_.has_joined(rank)) waiting.missing.push_back(rank);
+    }
+    if (!waiting.missing.empty()) result.push_back(std::move(waiting));
+  }
+  return result;
+}
+
+}  // namespace hvd::engine

@@ -1,0 +1,357 @@
+// Life cycle and failure of the engine.
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "engine/engine_wait.inc.h"
+
+namespace hvd::engine {
+namespace {
+
+constexpr std::string_view kShutDownText =
+    "Horovod has been shut down. This was caused by a call to shutdown on one of the ranks while this operation was pending, or by "
+    "submitting it after one of the ranks had shut down";
+
+Status shut_down_status() { return Status(StatusCode::kShutDown, std::string(kShutDownText)); }
+
+Status check_one_host(const topology::Topology& t) {
+  HVD_TRY(topology::check_topology(t));
+  if (t.local_size == t.size && t.local_rank == t.rank) return Status::ok();
+  return precondition_error(concat("init: rank ", t.rank, " of ", t.size, " is local rank ", t.local_rank, " of ", t.local_size,
+                                   "; this version runs jobs on one host, where both are the same"));
+}
+
+uint64_t memory_of_machine() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+Result<std::unique_ptr<shm::Job>> meet_peers(const EngineOptions& o) {
+  shm::JobOptions options;
+  options.rank = o.topology.local_rank;
+  options.size = o.topology.local_size;
+  options.global_rank = o.topology.rank;
+  options.job_id = o.topology.job_id;
+  options.epoch = o.epoch;
+  options.hostname = o.topology.hostname;
+  options.arena_bytes = o.settings.shm_buffer_bytes > 0 ? static_cast<uint64_t>(o.settings.shm_buffer_bytes) : memory_of_machine();
+  options.cache_capacity = o.settings.cache_capacity;
+  options.timeout = o.settings.rendezvous_timeout;
+  return shm::Job::meet(options);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::start(EngineOptions options) {
+  HVD_TRY(check_one_host(options.topology));
+  std::unique_ptr<shm::Job> job = std::move(options.job);
+  if (job == nullptr) {
+    HVD_TRY_ASSIGN(job, meet_peers(options));
+  }
+  if (job->header().cache_capacity != options.settings.cache_capacity) {
+    HVD_LOG(kWarning, "HOROVOD_CACHE_CAPACITY differs between ranks: taking ", job->header().cache_capacity, " from rank 0 instead of ",
+            options.settings.cache_capacity);
+    options.settings.cache_capacity = std::max<int64_t>(job->header().cache_capacity, 0);
+  }
+  const auto static_sets = options.process_sets;
+  auto engine = std::unique_ptr<Engine>(new Engine(std::move(options), std::move(job)));
+  if (Status status = engine->open_global_set(static_sets); !status) {
+    engine->shutdown(Deadline::after(std::chrono::seconds(1)));
+    return status;
+  }
+  return engine;
+}
+
+Engine::Engine(EngineOptions options, std::unique_ptr<shm::Job> job)
+    : topology_(std::move(options.topology)),
+      settings_(std::move(options.settings)),
+      job_(std::move(job)),
+      submit_lock_(job_->mine().role),
+      role_(job_->mine().role),
+      flight_(*job_),
+      registry_(job_->header().channel_pool_bytes),
+      stall_(settings_),
+      sync_operation_(std::make_unique<Operation>()) {
+  // Spinning with more runnable ranks than cores costs a scheduler tick per hop; a wake-up costs what ~110 us of spinning do.
+  const bool crowded = job_->size() > job_->core_count();
+  spin_count_ = settings_.spin_count >= 0 ? static_cast<int>(settings_.spin_count) : (crowded ? 0 : 4000);
+  yield_count_ = settings_.yield_count >= 0 ? static_cast<int>(settings_.yield_count) : (crowded ? 50 : 0);
+  has_idle_cores_ = job_->core_count() > job_->size();
+  ticks_per_second();  // measured here, not in the middle of a failure
+}
+
+Status Engine::open_global_set(const std::vector<std::vector<int32_t>>& static_sets) {
+  std::vector<int32_t> ranks(static_cast<size_t>(topology_.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  HVD_TRY_ASSIGN(const SetRegistry::Place place, registry_.reserve(ranks));
+  const uint64_t offset = job_->header().channel_pool_offset + place.offset;
+  HVD_TRY(job_->segment().commit_if_limited(offset, place.bytes));
+  ChannelOptions options{0, ranks, {ranks.begin(), ranks.end()}, topology_.rank, static_cast<size_t>(settings_.cache_capacity)};
+  registry_.open(place, std::make_unique<Channel>(*this, std::move(options), job_->base() + offset));
+  global_ = registry_.channel(0);
+  if (!settings_.timeline.empty() && settings_.timeline != "DYNAMIC") {
+    HVD_TRY(start_timeline(settings_.timeline, settings_.timeline_mark_cycles));
+  }
+  const auto frozen_after = std::chrono::duration_cast<Nanoseconds>(settings_.frozen_peer_time);
+  HVD_TRY_ASSIGN(watch_, Watch::start(*this, *job_, frozen_after));
+  background_ = std::jthread([this](const std::stop_token& stop) { background_main(stop); });
+  for (const auto& set : static_sets) {
+    auto added = add_process_set(set);
+    if (!added) return Status(added.status().code(), concat("init: ", added.status().message()));
+  }
+  return Status::ok();
+}
+
+Engine::~Engine() {
+  shutdown(Deadline::after(std::chrono::seconds(10)));
+  stop_threads();
+}
+
+void Engine::stop_threads() {
+  if (background_.joinable()) {
+    background_.request_stop();
+    job_->wake(job_->rank());
+    job_->wake_background(job_->rank());
+    // The thread may be on its way to sleep: the word tells it to look again.
+    while (job_->mine().background.load() != 0) job_->wake_background(job_->rank());
+    background_.join();
+  }
+  watch_.reset();
+}
+
+bool Engine::is_busy() const {
+  return std::any_of(registry_.open_channels().begin(), registry_.open_channels().end(), [](const Channel* c) { return c->is_busy(); });
+}
+
+// Runs what all ranks have agreed on; peers may still need this rank for it.
+void Engine::drain(Deadline deadline) {
+  for (int idle = 0; !is_broken_.load(std::memory_order_relaxed);) {
+    if (step_all(Channel::Effort::kEverything) == StepResult::kAdvanced) {
+      idle = 0;
+      continue;
+    }
+    if (!is_busy() || deadline.passed() || waits_for_somebody_who_left()) return;
+    if (++idle < spin_count_) {
+      cpu_pause();
+    } else {
+      for (Channel* channel : registry_.open_channels()) channel->ring_late_peers();
+      park(*global_, [] { return false; }, deadline);
+    }
+  }
+}
+
+void Engine::shutdown(Deadline deadline) {
+  if (is_shut_down_.exchange(true)) return;
+  is_closing_.store(true);
+  shm::RankBlock& mine = job_->mine();
+  // The background thread gives the role up by itself; a thread that waits with the role is told by the failure below.
+  background_.request_stop();
+  job_->wake(job_->rank());
+  job_->wake_background(job_->rank());
+  mine.state.store(static_cast<uint32_t>(shm::RankState::kLeaving), std::memory_order_seq_cst);
+  job_->header().leaving.fetch_add(1, std::memory_order_seq_cst);
+  bool has_role = role_.try_take();
+  while (!has_role && !deadline.passed()) {
+    job_->wake(job_->rank());
+    wait_for_role_holder([] { return false; }, Deadline::after(std::chrono::milliseconds(1)));
+    has_role = role_.try_take();
+  }
+  if (has_role) {
+    drain(deadline);
+    fail_everything(health().is_ok() ? shut_down_status() : health());
+    role_.give_back();
+  }
+  mine.state.store(static_cast<uint32_t>(shm::RankState::kLeft), std::memory_order_seq_cst);
+  job_->wake_everybody();
+  notify_local_waiters();
+  stop_threads();
+  MutexLock lock(timeline_mutex_);
+  timeline_.store(nullptr);
+  timelines_.clear();
+}
+
+// ---- failure ---------------------------------------------------------------------------------------------
+
+Status Engine::health() {
+  if (is_broken_.load(std::memory_order_acquire)) {
+    MutexLock lock(failure_mutex_);
+    return failure_;
+  }
+  return is_closing_.load(std::memory_order_relaxed) ? shut_down_status() : Status::ok();
+}
+
+void Engine::fail(const Status& status, int rank) {
+  job_->report_failure(status, rank);
+  {
+    MutexLock lock(failure_mutex_);
+    if (failure_.is_ok()) {
+      // What the job failed with first is what everybody reports.
+      const Status first = job_->failure();
+      failure_ = first.is_ok() ? status : first;
+    }
+  }
+  is_broken_.store(true, std::memory_order_seq_cst);
+  job_->wake_everybody();
+  notify_local_waiters();
+}
+
+void Engine::handle_failures() {
+  for (Channel* channel : registry_.open_channels()) {
+    if (!channel->failure().is_ok()) fail(channel->failure(), topology_.rank);
+  }
+  if (is_broken_.load(std::memory_order_acquire)) fail_everything(health());
+}
+
+void Engine::fail_everything(const Status& status) {
+  const bool had_pending = pending_count() != 0;
+  if (had_pending && status.code() != StatusCode::kShutDown) print_flight_record(status);
+  for (Channel* channel : registry_.open_channels()) channel->fail_pending(status);
+  if (is_broken_.load(std::memory_order_relaxed)) {
+    // Nobody may wait for this rank any more.
+    job_->mine().state.store(static_cast<uint32_t>(shm::RankState::kLeft), std::memory_order_seq_cst);
+    job_->wake_everybody();
+  }
+}
+
+void Engine::print_flight_record(const Status& status) {
+  {
+    MutexLock lock(failure_mutex_);
+    if (record_printed_) return;
+    record_printed_ = true;
+  }
+  HVD_LOG(kError, "rank ", topology_.rank, " on ", topology_.hostname, ": ", status.message(),
+          "\nlast operations of this rank:\n", recent_operations(16));
+}
+
+std::string Engine::recent_operations(size_t most) {
+  return flight_.describe(job_->rank(), most, [this](uint32_t set, uint32_t slot) {
+    Channel* channel = registry_.channel(static_cast<int32_t>(set));
+    return channel == nullptr ? concat("slot ", slot) : channel->slot_name(slot);
+  });
+}
+
+void Engine::peer_lost(int rank, const std::string& how) {
+  const shm::RankBlock& peer = job_->block(rank);
+  fail(Status(StatusCode::kPeerLost, concat("rank ", peer.global_rank, " (pid ", peer.pid.load(), ", host ",
+                                            std::string_view(peer.hostname), ") ", how)),
+       rank);
+  tick();
+}
+
+void Engine::peer_frozen(int rank, Nanoseconds silence) {
+  peer_lost(rank, concat("gives no sign of life for ", std::chrono::duration<double>(silence).count(),
+                         " s (stopped or starved) while operations wait for it"));
+}
+
+// Once a second, from the watch thread: what nobody who waits would notice.
+void Engine::tick() {
+  if (is_shut_down_.load(std::memory_order_relaxed)) return;
+  if (!role_.try_take()) return;  // whoever drives looks after itself
+  if (!is_broken_.load()) look_after_idle(*global_);
+  handle_failures();
+  leave();
+}
+
+void Engine::look_after_idle(Channel&) {
+  if (const Status failure = job_->failure(); !failure.is_ok()) return fail(failure, topology_.rank);
+  if (const Status status = job_->check_header(); !status.is_ok()) return fail(status, topology_.rank);
+  for (Channel* channel : registry_.open_channels()) {
+    if (const Status status = channel->check_shared_words(); !status.is_ok()) return fail(status, topology_.rank);
+  }
+  if (job_->header().leaving.load(std::memory_order_acquire) != 0) close_when_peers_leave();
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (stall_.is_due(now)) check_stalls(now);
+}
+
+bool Engine::waits_for_somebody_who_left() {
+  for (Channel* channel : registry_.open_channels()) {
+    if (channel->is_busy() && channel->waits_for_rank_in_state(shm::RankState::kLeft)) return true;
+  }
+  return false;
+}
+
+// A rank has begun to leave: what is agreed is finished, the rest can never be.
+void Engine::close_when_peers_leave() {
+  while (step_all(Channel::Effort::kEverything) == StepResult::kAdvanced) {
+  }
+  if (is_busy() && !waits_for_somebody_who_left()) return;  // still runs; look again later
+  {
+    MutexLock lock(failure_mutex_);
+    if (failure_.is_ok()) failure_ = shut_down_status();
+  }
+  is_broken_.store(true, std::memory_order_seq_cst);
+}
+
+void Engine::check_stalls(TimePoint now) {
+  stall_.looked(now);
+  for (Channel* channel : registry_.open_channels()) {
+    const auto last_done = [&](int member) {
+      return flight_.describe(channel->local_ranks()[static_cast<size_t>(member)], 1,
+                              [&](uint32_t, uint32_t slot) { return channel->slot_name(slot); });
+    };
+    const StallReport report = stall_.look(now, channel->id(), channel->global_ranks(), channel->waiting(), last_done);
+    if (report.text.empty()) continue;
+    if (channel->me() == 0) {
+      statistics_.stall_warnings.add();
+      if (report.shut_down) {
+        HVD_LOG(kError, report.text);
+      } else {
+        HVD_LOG(kWarning, report.text);
+      }
+    }
+    if (report.shut_down) {
+      fail(Status(StatusCode::kStalled, concat("the stall limit (HOROVOD_STALL_SHUTDOWN_TIME_SECONDS) was reached. ", report.text)),
+           topology_.rank);
+      return;
+    }
+  }
+}
+
+// ---- timeline --------------------------------------------------------------------------------------------
+
+Status Engine::start_timeline(const std::string& path, bool mark_cycles) {
+  if (!timeline_is_armed()) {
+    return precondition_error("timeline: not armed; set HOROVOD_TIMELINE=DYNAMIC (or a path) before init on all ranks");
+  }
+  if (topology_.rank != 0) return Status::ok();
+  MutexLock lock(timeline_mutex_);
+  trace::Timeline* now = timeline_.load();
+  if (now != nullptr && now->path() == path) return Status::ok();
+  HVD_TRY_ASSIGN(auto timeline, trace::Timeline::open(path, static_cast<uint64_t>(settings_.timeline_max_bytes)));
+  timelines_.push_back(std::move(timeline));
+  mark_cycles_.store(mark_cycles);
+  timeline_.store(timelines_.back().get());
+  return now == nullptr ? Status::ok() : now->flush();
+}
+
+Status Engine::stop_timeline() {
+  if (topology_.rank != 0) return Status::ok();
+  MutexLock lock(timeline_mutex_);
+  trace::Timeline* timeline = timeline_.exchange(nullptr);
+  if (timeline == nullptr) {
+    HVD_LOG(kInfo, "timeline: already stopped");
+    return Status::ok();
+  }
+  mark_cycles_.store(false);
+  // A thread may be about to write to it: it stays until shutdown, its file is complete now.
+  return timeline->flush();
+}
+
+Engine::OrderCounts Engine::order_counts() {
+  OrderCounts counts;
+  // Nobody steps while we read; if somebody does, the numbers of a moment ago are good enough for statistics.
+  const bool has_role = role_.try_take();
+  for (Channel* channel : registry_.open_channels()) {
+    counts.lockstep += channel->lockstep_count();
+    counts.logged += channel->log_count();
+    counts.evictions += channel->evictions();
+    counts.entries += channel->cache_entries();
+    counts.wakes += channel->wakes_sent();
+  }
+  if (has_role) leave();
+  return counts;
+}
+
+}  // namespace hvd::engine

@@ -1,0 +1,207 @@
+// engine.h - the engine of one rank: channels, who steps them, waiting, failure, life cycle.
+//
+// Threads of a rank
+//   callers      submit under the submit lock; a caller that waits takes the engine role and drives.
+//   background   (hvd-engine) drives what nobody waits for: submissions that ask for it, and agreed large work whose peers are
+//                stuck ("late ring"). Parked otherwise.
+//   watch        (hvd-watch) sleeps on the peers' process descriptors; ticks once a second: heartbeat, frozen peers, stalls.
+// Failure has one shape: the first cause becomes one Status for everything pending and for every later call.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "base/thread_annotations.h"
+#include "engine/channel.h"
+#include "engine/handle_table.h"
+#include "engine/prepared.h"
+#include "engine/set_registry.h"
+#include "engine/stall_monitor.h"
+#include "engine/watch.h"
+#include "topology/topology.h"
+#include "trace/timeline.h"
+
+namespace hvd::engine {
+
+// The name of barriers in the tables; no tensor of a user can have it by accident.
+inline constexpr std::string_view kBarrierName = "<barrier>";
+
+struct EngineOptions {
+  topology::Topology topology;
+  Settings settings;
+  uint64_t epoch = 1;
+  std::vector<std::vector<int32_t>> process_sets;  // static ones
+  std::unique_ptr<shm::Job> job;                   // given by tests; otherwise the engine meets its peers
+};
+
+class Engine final : public ChannelHost, public WatchHost {
+ public:
+  // May block until all ranks have come.
+  static Result<std::unique_ptr<Engine>> start(EngineOptions options);
+  ~Engine() override;
+
+  const topology::Topology& topology() const { return topology_; }
+  // Lets agreed operations finish, fails the rest, tells the others. May block up to the deadline. Idempotent.
+  void shutdown(Deadline deadline);
+
+  // ---- submissions; set is a process set id ----
+  Result<uint64_t> submit(int32_t set, const Submission& submission);
+  Status run(int32_t set, const Submission& submission, Deadline deadline);
+  Result<std::unique_ptr<Prepared>> prepare(int32_t set, const Submission& submission);
+  Result<uint64_t> submit(Prepared& prepared);
+  Status run(Prepared& prepared, Deadline deadline);
+
+  Status poll(uint64_t handle);
+  Status wait(uint64_t handle, Deadline deadline);
+  Status wait_many(const uint64_t* handles, size_t count, Deadline deadline);
+  Status release(uint64_t handle);
+  // The operation behind a handle, for reading its results after completion; INVALID_ARGUMENT if unknown.
+  Result<Operation*> completed_operation(uint64_t handle);
+  // What tensor `index` of a completed operation produced; stays with the operation.
+  const Output& keep_output(Operation& op, size_t index);
+
+  Result<int32_t> join(Deadline deadline);
+  Status barrier(int32_t set, Deadline deadline);
+
+  // ---- process sets: values as in hvd.h, negative codes on failure ----
+  Result<int32_t> add_process_set(std::vector<int32_t> ranks);
+  Result<bool> remove_process_set(int32_t id);
+  const SetRegistry& sets() const { return registry_; }
+  bool dynamic_process_sets() const { return settings_.dynamic_process_sets; }
+
+  // ---- buffers, observation ----
+  Result<void*> alloc_buffer(size_t bytes);
+  Status free_buffer(void* data);
+  bool is_shared(const void* data, size_t bytes) { return job_->arena().contains(data, bytes); }
+  Status start_timeline(const std::string& path, bool mark_cycles);
+  Status stop_timeline();
+  bool timeline_is_armed() const { return !settings_.timeline.empty(); }
+  Statistics& statistics() override { return statistics_; }
+  struct OrderCounts {
+    uint64_t lockstep = 0, logged = 0, evictions = 0, entries = 0, wakes = 0;
+  };
+  OrderCounts order_counts();
+  std::string recent_operations(size_t most);
+  ProgressPolicy default_progress() const { return settings_.progress; }
+  // OK, or why every call fails.
+  Status health();
+
+ private:
+  Engine(EngineOptions options, std::unique_ptr<shm::Job> job);
+  Status open_global_set(const std::vector<std::vector<int32_t>>& static_sets);
+  void start_threads();
+
+  // ChannelHost
+  SubmitLock& submit_lock() override { return submit_lock_; }
+  shm::Job& job() override { return *job_; }
+  Flight& flight() override { return flight_; }
+  trace::Timeline* timeline() override { return timeline_.load(std::memory_order_acquire); }
+  void completed(Operation& op) override;
+  Status begin_internal(const wire::Request& request, Operation& op) override;
+  void end_internal(Operation& op) override;
+
+  // WatchHost
+  void peer_lost(int rank, const std::string& how) override;
+  void peer_frozen(int rank, Nanoseconds silence) override;
+  void tick() override;
+  bool is_waiting() override { return pending_count() != 0; }
+
+  Result<Channel*> channel_of(int32_t set, std::string_view what);
+  Status closed_status();
+
+  // stepping; all need the role
+  StepResult step_all(Channel::Effort effort) HVD_REQUIRES(role_);
+  template <typename Done>
+  void drive(Channel& first, const Done& done, Deadline deadline) HVD_REQUIRES(role_);
+  template <typename Done>
+  void park(Channel& first, const Done& done, Deadline deadline) HVD_REQUIRES(role_);
+  void look_after_idle(Channel& first) HVD_REQUIRES(role_);
+  void handle_failures() HVD_REQUIRES(role_);
+  void close_when_peers_leave() HVD_REQUIRES(role_);
+  bool waits_for_somebody_who_left() HVD_REQUIRES(role_);
+  void check_stalls(TimePoint now) HVD_REQUIRES(role_);
+  void drain(Deadline deadline) HVD_REQUIRES(role_);
+  bool is_busy() const HVD_REQUIRES(role_);
+  void ring_sleepers();
+  void fail_everything(const Status& status) HVD_REQUIRES(role_);
+  void leave() HVD_RELEASE(role_);
+  void give_role_back() HVD_RELEASE(role_);
+  uint64_t pending_count() const;
+
+  // waiting
+  template <typename Done>
+  Status wait_until(const Done& done, Channel& first, Deadline deadline);
+  template <typename Done>
+  void wait_for_role_holder(const Done& done, Deadline deadline);
+  void notify_local_waiters();
+  Status run_slowly(int32_t set, const Submission& submission, Deadline deadline);
+  template <typename Admit>
+  Status run_here(Channel& channel, const Admit& admit, Deadline deadline);
+  template <typename Admit>
+  Result<uint64_t> submit_here(Channel& channel, bool in_background, const Admit& admit);
+  Status finish_run(Operation& op, Deadline deadline) HVD_RELEASE(role_);
+  void after_submit(Channel& channel, bool in_background, bool waiter_only);
+  Status admit_prepared(Channel& channel, Prepared& prepared, Operation& op);
+  void background_main(const std::stop_token& stop);
+  void run_background(const std::stop_token& stop) HVD_REQUIRES(role_);
+  bool background_has_work() HVD_REQUIRES(role_);
+  void stop_threads();
+
+  void fail(const Status& status, int rank);
+  void print_flight_record(const Status& status);
+
+  const topology::Topology topology_;
+  Settings settings_;
+  std::unique_ptr<shm::Job> job_;
+  SubmitLock submit_lock_;
+  EngineRole role_;
+  Flight flight_;
+  Statistics statistics_;
+  HandleTable handles_;
+  SetRegistry registry_;
+  StallMonitor stall_;
+
+  Channel* global_ = nullptr;                 // set 0, the fast path
+  std::map<int32_t, SetRegistry::Place> opening_sets_ HVD_GUARDED_BY(role_);
+  std::unique_ptr<Operation> sync_operation_ HVD_GUARDED_BY(role_);
+  // One-call forms that timed out; they stay until shutdown or completion.
+  std::vector<std::unique_ptr<Operation>> late_operations_ HVD_GUARDED_BY(role_);
+
+  // waiting policy, decided once from ranks and cores
+  int spin_count_ = 0;
+  int yield_count_ = 0;
+  bool has_idle_cores_ = false;
+
+  std::atomic<uint32_t> local_waiters_{0};    // threads that wait for the role holder; Dekker with local_event_
+  std::atomic<uint32_t> local_event_{0};
+  std::atomic<uint32_t> background_operations_{0};  // pending ones that the background thread must drive
+  std::atomic<uint64_t> submitted_{0}, finished_{0};
+
+  std::atomic<bool> is_broken_{false};        // failure_ is set
+  std::atomic<bool> is_closing_{false};       // no new submissions
+  std::atomic<bool> is_shut_down_{false};
+  Mutex failure_mutex_;
+  Status failure_ HVD_GUARDED_BY(failure_mutex_);
+  bool record_printed_ HVD_GUARDED_BY(failure_mutex_) = false;
+
+  std::atomic<trace::Timeline*> timeline_{nullptr};
+  std::atomic<bool> mark_cycles_{false};
+  Mutex timeline_mutex_;
+  std::vector<std::unique_ptr<trace::Timeline>> timelines_ HVD_GUARDED_BY(timeline_mutex_);  // the last one is in use
+
+  std::unique_ptr<Watch> watch_;
+  std::jthread background_;                   // last: joined before what it uses goes
+};
+
+}  // namespace hvd::engine

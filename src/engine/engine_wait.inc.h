@@ -1,0 +1,118 @@
+// engine_wait.inc.h - the waiting loops of Engine, templates shared by its source files. See engine.h.
+#pragma once
+
+#include <sched.h>
+
+#include "engine/engine.h"
+#include "shm/futex.h"
+
+namespace hvd::engine {
+
+// Sleeps end after this even if nobody rings: a lost wake-up costs that much once and is counted.
+inline constexpr Nanoseconds kLongestSleep = std::chrono::milliseconds(100);
+// Polls without progress before a peer that nobody drives is woken (about 6 us).
+inline constexpr int kLateRingPolls = 200;
+
+template <typename Done>
+void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
+  for (int idle = 0;;) {
+    if (first.step(Channel::Effort::kOne) == StepResult::kAdvanced) {
+      idle = 0;
+      if (HVD_LIKELY(done())) return;
+      continue;
+    }
+    if (done()) return;
+    if (HVD_UNLIKELY(is_broken_.load(std::memory_order_relaxed) || !first.failure().is_ok())) {
+      handle_failures();
+      return;
+    }
+    ++idle;
+    if (idle == 1) {
+      // What was published must be visible before anybody is believed to be awake.
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+      first.ring();
+      if (deadline.passed()) return;
+    }
+    if (registry_.open_channels().size() > 1 && step_all(Channel::Effort::kEverything) == StepResult::kAdvanced) {
+      idle = 0;
+      continue;
+    }
+    if (idle == kLateRingPolls) statistics_.late_rings.add(first.ring_late_peers());
+    if (idle < spin_count_) {
+      cpu_pause();
+      continue;
+    }
+    if (idle < spin_count_ + yield_count_ && first.waits_for_driven_peers()) {
+      sched_yield();
+      continue;
+    }
+    statistics_.late_rings.add(first.ring_late_peers());
+    if (deadline.passed()) return;
+    park(first, done, deadline);
+    if (is_broken_.load(std::memory_order_relaxed)) {
+      handle_failures();
+      return;
+    }
+  }
+}
+
+template <typename Done>
+void Engine::park(Channel& first, const Done& done, Deadline deadline) {
+  shm::RankBlock& mine = job_->mine();
+  const bool alone = registry_.open_channels().size() == 1;
+  statistics_.parks.add();
+  mine.want.store(shm::pack(alone ? first.want() : shm::Want{}), std::memory_order_relaxed);
+  mine.park.store(1, std::memory_order_seq_cst);
+  job_->header().parked.fetch_add(1, std::memory_order_seq_cst);
+  // Look again after saying that we sleep.
+  const bool work = step_all(Channel::Effort::kEverything) == StepResult::kAdvanced || done() ||
+                    is_broken_.load(std::memory_order_seq_cst);
+  auto result = shm::FutexResult::kWoken;
+  if (!work) result = shm::futex_wait(mine.park, 1, deadline.remaining(kLongestSleep));
+  job_->header().parked.fetch_sub(1, std::memory_order_seq_cst);
+  mine.park.store(0, std::memory_order_seq_cst);
+  if (result != shm::FutexResult::kTimedOut) {
+    if (!work && job_->header().leaving.load(std::memory_order_acquire) != 0) look_after_idle(first);
+    return;
+  }
+  if (step_all(Channel::Effort::kEverything) == StepResult::kAdvanced) {
+    if (!deadline.passed()) statistics_.rescued_wakes.add();
+  } else {
+    look_after_idle(first);
+  }
+}
+
+template <typename Done>
+Status Engine::wait_until(const Done& done, Channel& first, Deadline deadline) {
+  for (bool first_look = true; !done(); first_look = false) {
+    if (!first_look && deadline.passed()) {
+      return Status(StatusCode::kTimedOut, "the operation is not complete yet");
+    }
+    if (role_.try_take()) {
+      drive(first, done, deadline);
+      leave();
+    } else {
+      wait_for_role_holder(done, deadline);
+    }
+  }
+  return Status::ok();
+}
+
+template <typename Done>
+void Engine::wait_for_role_holder(const Done& done, Deadline deadline) {
+  constexpr int kLocalSpins = 2000;
+  const int spins = spin_count_ > 0 ? kLocalSpins : 0;
+  for (int i = 0; i < spins; ++i) {
+    if (done() || !role_.is_taken()) return;
+    cpu_pause();
+  }
+  local_waiters_.fetch_add(1, std::memory_order_seq_cst);
+  const uint32_t event = local_event_.load(std::memory_order_seq_cst);
+  if (!done() && role_.is_taken()) {
+    const auto result = shm::futex_wait(local_event_, event, deadline.remaining(kLongestSleep));
+    if (result == shm::FutexResult::kTimedOut && done()) statistics_.rescued_wakes.add();
+  }
+  local_waiters_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+}  // namespace hvd::engine

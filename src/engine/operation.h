@@ -1,0 +1,91 @@
+// operation.h - one submission on its way through the engine.
+// Thread: filled by the submitter under the submit lock, then owned by whoever holds the engine role until `state` says
+// done (release), then read by the waiter (acquire).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/native/work.h"
+#include "engine/submission.h"
+#include "negotiate/slot_table.h"
+
+namespace hvd::engine {
+
+// A name that is cached, in flight, or both. Its place in the table never moves.
+struct NameState {
+  std::string name;
+  uint64_t hash = 0;
+  // Set at submission (submit lock), cleared at completion (engine role).
+  std::atomic<bool> in_flight{false};
+  negotiate::SlotPtr slot;  // of the operation that has this tensor alone; submit lock
+};
+
+struct FreeDeleter {
+  void operator()(void* data) const { std::free(data); }
+};
+
+struct Output {
+  std::vector<int64_t> shape;
+  std::vector<int32_t> received_splits;
+  void* data = nullptr;
+  size_t bytes = 0;
+  std::unique_ptr<void, FreeDeleter> owned;  // when neither the caller nor its allocator gave memory
+};
+
+struct Buffer {
+  const void* input = nullptr;
+  void* output = nullptr;
+  AllocateFn allocate = nullptr;
+  void* allocate_context = nullptr;
+};
+
+class Channel;
+
+enum class OperationState : uint32_t { kPending = 0, kDone = 1 };
+
+struct Operation {
+  // from the submission
+  wire::Kind kind = wire::Kind::kAllreduce;
+  std::vector<Buffer> buffers;
+  negotiate::SlotPtr slot;           // null: negotiated with a full message
+  std::unique_ptr<wire::Request> request;  // when slot is null
+  NameState* name = nullptr;         // of a single named tensor
+  std::vector<NameState*> names;     // of a named group
+  bool is_unnamed = false;
+  bool needs_background = false;
+  bool waiter_only = false;
+  CallbackFn on_complete = nullptr;
+  void* callback_context = nullptr;
+
+  // on its way
+  Channel* channel = nullptr;
+  uint64_t handle = 0;
+  uint32_t flight = 0;               // entry in the ring of last operations
+  uint64_t bytes = 0;
+  native::Work work;
+  std::vector<std::unique_ptr<std::byte[]>> copies;  // inputs that overlap their output
+  std::byte* message = nullptr;      // request message in the arena, freed at completion
+  bool is_shadow = false;            // stands in for a rank that has joined; nobody waits for it
+  bool is_traced = false;
+
+  // result
+  std::atomic<uint32_t> state{0};    // OperationState
+  Status status;
+  std::vector<Output> outputs;
+  int32_t number = -1;               // join: last rank; process set add: id
+
+  // handle bookkeeping, guarded by the handle table
+  bool was_polled = false;
+  bool is_released = false;
+
+  bool is_done() const { return state.load(std::memory_order_acquire) == static_cast<uint32_t>(OperationState::kDone); }
+  void reset();
+};
+
+}  // namespace hvd::engine

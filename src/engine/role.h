@@ -1,0 +1,70 @@
+// role.h - the engine role and the submit lock of one rank: two bits of one word in shared memory, so that peers can see
+// whether anybody drives this rank.
+// Role: the right to step the engine, held by a waiter or by the background thread. Submit: a short lock around
+// publishing. One call that does both takes both with a single compare-and-swap.
+#pragma once
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/cpu.h"
+#include "base/thread_annotations.h"
+#include "shm/job_layout.h"
+
+namespace hvd::engine {
+
+class HVD_CAPABILITY("submit lock") SubmitLock {
+ public:
+  explicit SubmitLock(std::atomic<uint32_t>& word) : word_(word) {}
+
+  void lock() HVD_ACQUIRE() {
+    for (int tries = 0;; ++tries) {
+      uint32_t seen = word_.load(std::memory_order_relaxed);
+      if ((seen & shm::kSubmitBit) == 0 &&
+          word_.compare_exchange_weak(seen, seen | shm::kSubmitBit, std::memory_order_acquire)) {
+        return;
+      }
+      // The holder copies at most a small payload; if it lost its core, give it ours.
+      if (tries < 200) cpu_pause();
+      else sched_yield();
+    }
+  }
+  // A full fence: orders what was published before the question who sleeps.
+  void unlock() HVD_RELEASE() { word_.fetch_and(~shm::kSubmitBit, std::memory_order_seq_cst); }
+
+ private:
+  std::atomic<uint32_t>& word_;
+};
+
+class HVD_CAPABILITY("engine role") EngineRole {
+ public:
+  explicit EngineRole(std::atomic<uint32_t>& word) : word_(word) {}
+
+  bool try_take() HVD_TRY_ACQUIRE(true) {
+    uint32_t seen = word_.load(std::memory_order_relaxed);
+    while ((seen & shm::kRoleBit) == 0) {
+      if (word_.compare_exchange_weak(seen, seen | shm::kRoleBit, std::memory_order_seq_cst)) return true;
+    }
+    return false;
+  }
+  void give_back() HVD_RELEASE() { word_.fetch_and(~shm::kRoleBit, std::memory_order_seq_cst); }
+  bool is_taken() const { return (word_.load(std::memory_order_seq_cst) & shm::kRoleBit) != 0; }
+
+ private:
+  std::atomic<uint32_t>& word_;
+};
+
+class HVD_SCOPED_CAPABILITY SubmitGuard {
+ public:
+  explicit SubmitGuard(SubmitLock& lock) HVD_ACQUIRE(lock) : lock_(lock) { lock_.lock(); }
+  ~SubmitGuard() HVD_RELEASE() { lock_.unlock(); }
+  SubmitGuard(const SubmitGuard&) = delete;
+  SubmitGuard& operator=(const SubmitGuard&) = delete;
+
+ private:
+  SubmitLock& lock_;
+};
+
+}  // namespace hvd::engine

@@ -1,0 +1,64 @@
+// set_registry.h - the process sets of a job and where their channels lie in the segment. A replicated state machine: every rank
+// applies the same additions and removals in the agreed order of the global set. Removed ids are reused first in, first out.
+// Changes need the engine role; reading is for any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/status.h"
+#include "base/thread_annotations.h"
+#include "engine/channel.h"
+
+namespace hvd::engine {
+
+class SetRegistry {
+ public:
+  static constexpr int32_t kMaxSets = 4096;
+  explicit SetRegistry(uint64_t pool_bytes) : pool_bytes_(pool_bytes), channels_(kMaxSets) {}
+
+  struct Place {
+    int32_t id;
+    uint64_t offset;  // of the channel's region in the pool
+    uint64_t bytes;
+  };
+  // Reserves an id and a region for these (sorted) ranks. EXISTING sets and a full pool are errors, the same on all ranks.
+  Result<Place> reserve(const std::vector<int32_t>& ranks) HVD_EXCLUDES(mutex_);
+  // Makes a reserved set visible; channel is null on ranks that are not members.
+  void open(const Place& place, std::unique_ptr<Channel> channel) HVD_EXCLUDES(mutex_);
+  // Takes a set away; its channel (if this rank is a member) stays alive until the registry goes.
+  Status remove(int32_t id) HVD_EXCLUDES(mutex_);
+
+  // nullptr: unknown set, or this rank is not a member. One load: the fast path.
+  Channel* channel(int32_t id) const {
+    return id < 0 || id >= kMaxSets ? nullptr : channels_[static_cast<size_t>(id)].load(std::memory_order_acquire);
+  }
+  std::optional<std::vector<int32_t>> ranks(int32_t id) const HVD_EXCLUDES(mutex_);
+  std::vector<int32_t> ids() const HVD_EXCLUDES(mutex_);
+  // Channels of this rank, for stepping. Needs the engine role.
+  const std::vector<Channel*>& open_channels() const { return open_; }
+
+ private:
+  uint64_t find_region(uint64_t bytes) const HVD_REQUIRES(mutex_);
+
+  struct Set {
+    std::vector<int32_t> ranks;
+    uint64_t offset, bytes;
+    bool is_open;
+  };
+  const uint64_t pool_bytes_;
+  mutable Mutex mutex_;
+  std::map<int32_t, Set> sets_ HVD_GUARDED_BY(mutex_);
+  std::deque<int32_t> free_ids_ HVD_GUARDED_BY(mutex_);
+  int32_t next_id_ HVD_GUARDED_BY(mutex_) = 0;
+  std::vector<std::atomic<Channel*>> channels_;  // published by open(), cleared by remove()
+  std::vector<Channel*> open_;
+  std::vector<std::unique_ptr<Channel>> owned_;
+};
+
+}  // namespace hvd::engine

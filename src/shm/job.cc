@@ -1,0 +1,209 @@
+#include "shm/job.h"
+
+#include <sched.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+#include "base/text.h"
+#include "shm/futex.h"
+#include "shm/rendezvous.h"
+
+namespace hvd::shm {
+namespace {
+
+void write_header(std::byte* base, const JobOptions& options, const JobShape& shape) {
+  auto& header = *reinterpret_cast<JobHeader*>(base);
+  header.version = kLayoutVersion;
+  header.size = static_cast<uint32_t>(options.size);
+  header.epoch = options.epoch;
+  header.total_bytes = shape.total_bytes;
+  header.channel_pool_offset = shape.channel_pool_offset;
+  header.channel_pool_bytes = shape.channel_pool_bytes;
+  header.arena_offset = shape.arena_offset;
+  header.arena_bytes = shape.arena_bytes;
+  header.cache_capacity = options.cache_capacity;
+  header.magic = kJobMagic;
+}
+
+Result<std::shared_ptr<Segment>> create_segment(const JobOptions& options) {
+  const JobShape shape = job_shape(options.size, options.arena_bytes);
+  HVD_TRY_ASSIGN(Segment segment, Segment::create(shape.total_bytes));
+  HVD_TRY(segment.commit(0, shape.channel_pool_offset));
+  write_header(segment.data(), options, shape);
+  return std::make_shared<Segment>(std::move(segment));
+}
+
+Status check_size(const JobOptions& options) {
+  if (options.size >= 1 && options.size <= kMaxRanksPerHost && options.rank >= 0 &&
+      options.rank < options.size) {
+    return Status::ok();
+  }
+  return invalid_argument(concat("init: rank ", options.rank, " of ", options.size,
+                                 " on one host; expected 0 <= rank < size <= ", kMaxRanksPerHost));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Job>> Job::meet(const JobOptions& options) {
+  HVD_TRY(check_size(options));
+  const Deadline deadline = Deadline::after(options.timeout);
+  auto job = std::unique_ptr<Job>(new Job());
+  std::shared_ptr<Segment> segment;
+  const Meeting meeting{options.job_id, options.epoch, options.rank, options.size};
+  if (options.rank == 0) {
+    HVD_TRY_ASSIGN(segment, create_segment(options));
+    if (options.size > 1) {
+      HVD_TRY(serve_segment(meeting, segment->fd(), segment->bytes(), deadline));
+    }
+  } else {
+    HVD_TRY_ASSIGN(ReceivedSegment received, receive_segment(meeting, deadline));
+    if (received.bytes < sizeof(JobHeader)) return corrupted("rendezvous: segment too small");
+    HVD_TRY_ASSIGN(Segment mapped, Segment::adopt(std::move(received.fd), received.bytes));
+    segment = std::make_shared<Segment>(std::move(mapped));
+  }
+  job->attach(std::move(segment), options);
+  job->separate_processes_ = options.size > 1;
+  HVD_TRY(job->check_header());
+  job->introduce(options);
+  HVD_TRY(job->wait_for_all(deadline));
+  job->count_cores();
+  return job;
+}
+
+Result<std::vector<std::unique_ptr<Job>>> Job::in_process(int size, JobOptions options) {
+  options.size = size;
+  options.rank = 0;
+  HVD_TRY(check_size(options));
+  HVD_TRY_ASSIGN(std::shared_ptr<Segment> segment, create_segment(options));
+  std::vector<std::unique_ptr<Job>> jobs;
+  for (int rank = 0; rank < size; ++rank) {
+    options.rank = rank;
+    options.global_rank = rank;
+    jobs.push_back(std::unique_ptr<Job>(new Job()));
+    jobs.back()->attach(segment, options);
+    jobs.back()->introduce(options);
+  }
+  for (auto& job : jobs) job->count_cores();
+  return jobs;
+}
+
+void Job::attach(std::shared_ptr<Segment> segment, const JobOptions& options) {
+  rank_ = options.rank;
+  size_ = options.size;
+  epoch_ = options.epoch;
+  segment_ = std::move(segment);
+  blocks_ = rank_blocks(base());
+  shape_ = job_shape(size_, header().arena_bytes > 7 * 4096 ? header().arena_bytes - 7 * 4096 : 0);
+  arena_ = std::make_unique<Arena>(*segment_, shape_.arena_offset + static_cast<uint64_t>(rank_) *
+                                                                        shape_.arena_bytes,
+                                   shape_.arena_bytes);
+}
+
+Job::~Job() = default;
+
+void Job::introduce(const JobOptions& options) {
+  RankBlock& block = mine();
+  block.global_rank = options.global_rank;
+  std::strncpy(block.hostname, options.hostname.c_str(), sizeof block.hostname - 1);
+  cpu_set_t cpus;
+  if (sched_getaffinity(0, sizeof cpus, &cpus) == 0) {
+    for (int cpu = 0; cpu < 1024; ++cpu) {
+      if (CPU_ISSET(cpu, &cpus)) block.cpus[cpu / 64] |= 1ull << (cpu % 64);
+    }
+  }
+  block.pid.store(getpid(), std::memory_order_relaxed);
+  block.state.store(static_cast<uint32_t>(RankState::kRunning), std::memory_order_relaxed);
+  header().arrived.fetch_add(1, std::memory_order_seq_cst);
+  futex_wake(header().arrived, INT_MAX);
+}
+
+Status Job::wait_for_all(Deadline deadline) {
+  for (;;) {
+    const uint32_t arrived = header().arrived.load(std::memory_order_acquire);
+    if (arrived >= static_cast<uint32_t>(size_)) return Status::ok();
+    const auto left = deadline.remaining(std::chrono::seconds(1));
+    if (left.count() == 0) {
+      return Status(StatusCode::kTimedOut, concat("init: only ", arrived, " of ", size_,
+                                                  " ranks mapped the segment in time"));
+    }
+    futex_wait(header().arrived, arrived, left);
+  }
+}
+
+void Job::count_cores() {
+  int count = 0;
+  for (size_t word = 0; word < 16; ++word) {
+    uint64_t all = 0;
+    for (int rank = 0; rank < size_; ++rank) all |= block(rank).cpus[word];
+    count += __builtin_popcountll(all);
+  }
+  core_count_ = count > 0 ? count : 1;
+}
+
+std::byte* Job::arena_address(int rank, uint64_t offset, uint64_t bytes) const {
+  if (offset > shape_.arena_bytes || bytes > shape_.arena_bytes - offset) return nullptr;
+  return base() + shape_.arena_offset + static_cast<uint64_t>(rank) * shape_.arena_bytes + offset;
+}
+
+Status Job::check_header() const {
+  const JobHeader& h = header();
+  if (h.magic != kJobMagic || h.version != kLayoutVersion || h.size != static_cast<uint32_t>(size_) ||
+      h.epoch != epoch_ || h.total_bytes != segment_->bytes() || h.arena_offset != shape_.arena_offset ||
+      h.arena_bytes != shape_.arena_bytes || h.channel_pool_offset != shape_.channel_pool_offset ||
+      h.channel_pool_bytes != shape_.channel_pool_bytes) {
+    return corrupted(concat("the header of the shared segment is corrupted (seen by local rank ", rank_, ")"));
+  }
+  return Status::ok();
+}
+
+bool Job::report_failure(const Status& status, int rank) const {
+  FailureBlock& failure = header().failure;
+  uint32_t none = 0;
+  if (!failure.state.compare_exchange_strong(none, 1)) return false;
+  failure.code = static_cast<int32_t>(status.code());
+  failure.rank = rank;
+  std::strncpy(failure.text, status.message().c_str(), sizeof failure.text - 1);
+  failure.state.store(2, std::memory_order_release);
+  return true;
+}
+
+Status Job::failure() const {
+  const FailureBlock& failure = header().failure;
+  switch (failure.state.load(std::memory_order_acquire)) {
+    case 0:
+      return Status::ok();
+    case 2: {
+      const std::string text(failure.text, strnlen(failure.text, sizeof failure.text));
+      if (failure.code <= 0 || failure.code > static_cast<int>(StatusCode::kCorrupted)) break;
+      return Status(static_cast<StatusCode>(failure.code), text);
+    }
+    default:
+      break;
+  }
+  return unknown_error("the job failed; the reason is not readable");
+}
+
+bool Job::wake(int rank) const {
+  auto& word = blocks_[rank].park;
+  if (word.load(std::memory_order_relaxed) == 0 || word.exchange(0) == 0) return false;
+  futex_wake(word, 1);
+  return true;
+}
+
+bool Job::wake_background(int rank) const {
+  auto& word = blocks_[rank].background;
+  if (word.load(std::memory_order_relaxed) == 0 || word.exchange(0) == 0) return false;
+  futex_wake(word, 1);
+  return true;
+}
+
+void Job::wake_everybody() const {
+  for (int rank = 0; rank < size_; ++rank) {
+    wake(rank);
+    wake_background(rank);
+  }
+}
+
+}  // namespace hvd::shm

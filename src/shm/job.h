@@ -1,0 +1,88 @@
+// job.h - this rank's view of the job's segment: mapped, checked, with the doorbells of all ranks.
+// Owns the mapping. Thread: any; every word in it is atomic or written before the job starts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "shm/arena.h"
+#include "shm/job_layout.h"
+#include "shm/segment.h"
+
+namespace hvd::shm {
+
+struct JobOptions {
+  int rank = 0;  // rank and size among the processes of this host
+  int size = 1;
+  int32_t global_rank = 0;
+  std::string job_id;
+  uint64_t epoch = 1;
+  std::string hostname;
+  uint64_t arena_bytes = uint64_t{1} << 30;
+  int64_t cache_capacity = 1024;
+  Nanoseconds timeout = std::chrono::seconds(30);
+};
+
+class Job {
+ public:
+  // Meets the other ranks over a socket of this host; rank 0 creates the segment. May block until the timeout.
+  static Result<std::unique_ptr<Job>> meet(const JobOptions& options);
+  // Several ranks of one process (tests): all share one mapping.
+  static Result<std::vector<std::unique_ptr<Job>>> in_process(int size, JobOptions options);
+  ~Job();
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  std::byte* base() const { return segment_->data(); }
+  const Segment& segment() const { return *segment_; }
+  JobHeader& header() const { return *reinterpret_cast<JobHeader*>(base()); }
+  RankBlock& block(int rank) const { return blocks_[rank]; }
+  RankBlock& mine() const { return blocks_[rank_]; }
+  // True when the ranks are processes, so that the death of one can be seen.
+  bool separate_processes() const { return separate_processes_; }
+  int core_count() const { return core_count_; }
+
+  Arena& arena() { return *arena_; }
+  // Buffer `offset`, `bytes` long, in the arena of `rank`; nullptr if it does not fit there.
+  std::byte* arena_address(int rank, uint64_t offset, uint64_t bytes) const;
+
+  // Is the part of the header that never changes still what it was?
+  Status check_header() const;
+
+  // The first failure wins; returns true if this one did.
+  bool report_failure(const Status& status, int rank) const;
+  bool has_failed() const { return header().failure.state.load(std::memory_order_acquire) != 0; }
+  Status failure() const;  // OK if none
+
+  // Wakes the sleeper of `rank` if there is one. Returns true if a system call was made.
+  bool wake(int rank) const;
+  bool wake_background(int rank) const;
+  void wake_everybody() const;
+  bool is_driven(int rank) const {
+    return (blocks_[rank].role.load(std::memory_order_relaxed) & kRoleBit) != 0;
+  }
+
+ private:
+  Job() = default;
+  void attach(std::shared_ptr<Segment> segment, const JobOptions& options);
+  void introduce(const JobOptions& options);  // writes this rank's block
+  Status wait_for_all(Deadline deadline);
+  void count_cores();
+
+  int rank_ = 0;
+  int size_ = 1;
+  bool separate_processes_ = false;
+  int core_count_ = 1;
+  std::shared_ptr<Segment> segment_;  // second owner: the other ranks of in_process()
+  RankBlock* blocks_ = nullptr;
+  JobShape shape_{};
+  uint64_t epoch_ = 0;
+  std::unique_ptr<Arena> arena_;
+};
+
+}  // namespace hvd::shm

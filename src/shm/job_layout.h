@@ -1,0 +1,117 @@
+// job_layout.h - what lies where in a job's segment, and the words that ranks share outside channels.
+//
+//   JobHeader | RankBlock x size | channel pool | arena of rank 0 | arena of rank 1 | ...
+//
+// Memory from a new segment is zero, and zero is a valid start value of every word here.
+// Whoever reads an index or a length from here distrusts it: a corrupted segment must become a Status.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bytes.h"
+
+namespace hvd::shm {
+
+inline constexpr uint64_t kJobMagic = 0x31'64'76'6f'72'6f'68'2bull;  // "+horovd1"
+inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr int kMaxRanksPerHost = 256;
+
+// The first failure of the job; whoever wins the compare-and-swap on `state` writes it.
+struct FailureBlock {
+  std::atomic<uint32_t> state;  // 0 none, 1 being written, 2 readable (release; pairs with acquire)
+  int32_t code;
+  int32_t rank;
+  char text[1012];
+};
+
+struct alignas(kLineSpacing) JobHeader {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t size;
+  uint64_t epoch;
+  uint64_t total_bytes;
+  uint64_t channel_pool_offset, channel_pool_bytes;
+  uint64_t arena_offset, arena_bytes;  // arena_bytes: of each rank
+  int64_t cache_capacity;              // rank 0's: the replicated cache must have one size
+
+  alignas(kLineSpacing) std::atomic<uint32_t> arrived;  // ranks that have mapped the segment
+  // How many ranks sleep. Read after every publication, written rarely.
+  alignas(kLineSpacing) std::atomic<uint32_t> parked;
+  // How many ranks have begun to leave (shutdown). Never falls.
+  alignas(kLineSpacing) std::atomic<uint32_t> leaving;
+  alignas(kLineSpacing) FailureBlock failure;
+};
+
+// Bits of RankBlock::role. kRole: the right to step this rank's engine. kSubmit: short lock around publishing.
+inline constexpr uint32_t kRoleBit = 1;
+inline constexpr uint32_t kSubmitBit = 2;
+
+enum class RankState : uint32_t { kStarting = 0, kRunning = 1, kLeaving = 2, kLeft = 3 };
+
+// One entry of the ring of last operations. Names of cached operations follow from the slot id, which means the
+// same on every rank; others carry their name here.
+struct alignas(kCacheLine) FlightEntry {
+  std::atomic<uint32_t> number;  // 1, 2, ...; 0: never used. Written last (release)
+  uint32_t slot;
+  uint8_t kind;
+  std::atomic<uint8_t> state;    // FlightState
+  uint16_t channel;
+  uint32_t reserved;
+  uint64_t submitted, done;      // ticks
+  uint64_t bytes;
+  char name[24];                 // zero padded, maybe cut; only when slot is none
+};
+static_assert(sizeof(FlightEntry) == 64);
+inline constexpr uint32_t kFlightEntries = 64;
+
+struct alignas(kLineSpacing) RankBlock {
+  alignas(kLineSpacing) std::atomic<uint32_t> role;
+  // Sleeping: `park` is 1 while the role holder (or the background thread) sleeps; `want` says for what.
+  alignas(kLineSpacing) std::atomic<uint32_t> park;
+  std::atomic<uint64_t> want;
+  alignas(kLineSpacing) std::atomic<uint32_t> background;  // 1: the background thread is parked
+  // Life signs.
+  alignas(kLineSpacing) std::atomic<uint32_t> heartbeat;
+  std::atomic<uint32_t> state;  // RankState
+  std::atomic<int32_t> pid;
+  int32_t global_rank;
+  char hostname[64];
+  uint64_t cpus[16];            // affinity mask, to count the cores of the job
+  std::atomic<uint32_t> flight_next;
+  FlightEntry flight[kFlightEntries];
+};
+
+inline RankBlock* rank_blocks(std::byte* base) {
+  return reinterpret_cast<RankBlock*>(base + align_up(sizeof(JobHeader), 4096));
+}
+
+// Sizes and offsets of a job with `size` ranks.
+struct JobShape {
+  uint64_t channel_pool_offset, channel_pool_bytes, arena_offset, arena_bytes, total_bytes;
+};
+JobShape job_shape(int size, uint64_t arena_bytes);
+
+// ---- what a sleeping rank waits for, packed into RankBlock::want --------------------------------------
+// kAny: every publication. kRecords: record `index` of every rank of channel `channel`.
+// kFlag: the 32-bit word at `word_offset` has reached `index` (wrapping).
+enum class WantKind : uint32_t { kAny = 0, kRecords = 1, kFlag = 2 };
+struct Want {
+  WantKind kind = WantKind::kAny;
+  uint32_t where = 0;  // channel id, or word offset / 64
+  uint32_t index = 0;
+};
+inline uint64_t pack(const Want& want) {
+  return static_cast<uint64_t>(want.kind) << 62 |
+         (static_cast<uint64_t>(want.where) & 0x3fffffffu) << 32 | want.index;
+}
+inline Want unpack_want(uint64_t word) {
+  return {static_cast<WantKind>(word >> 62), static_cast<uint32_t>(word >> 32) & 0x3fffffffu,
+          static_cast<uint32_t>(word)};
+}
+
+// a has reached b, for counters that wrap.
+inline bool reached(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) >= 0; }
+
+}  // namespace hvd::shm

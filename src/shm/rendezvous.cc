@@ -1,0 +1,267 @@
+#include "shm/rendezvous.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "base/text.h"
+#include "shm/job_layout.h"
+
+namespace hvd::shm {
+namespace {
+
+struct Hello {
+  uint64_t magic;
+  uint32_t version;
+  int32_t rank;
+  int32_t size;
+  int32_t reserved;
+  uint64_t epoch;
+};
+
+struct Answer {
+  uint64_t magic;
+  uint32_t ok;
+  uint32_t reserved;
+  uint64_t bytes;
+  char text[256];
+};
+
+struct Address {
+  sockaddr_un name{};
+  socklen_t length = 0;
+};
+
+// Long job ids are folded to a hash: an abstract name has 107 bytes.
+Address address_of(const Meeting& meeting) {
+  uint64_t hash = 1469598103934665603ull;
+  for (const char c : meeting.job_id) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  const std::string text = concat("horovod-", getuid(), "-", meeting.job_id.substr(0, 48), "-", hash, "-",
+                                  meeting.epoch);
+  Address address;
+  address.name.sun_family = AF_UNIX;
+  std::memcpy(address.name.sun_path + 1, text.data(), text.size());  // leading zero: abstract
+  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  return address;
+}
+
+std::string job_text(const Meeting& meeting) {
+  return concat("job '", meeting.job_id, "' epoch ", meeting.epoch);
+}
+
+Status check_peer_user(int socket) {
+  ucred credentials{};
+  socklen_t length = sizeof credentials;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
+    return errno_status("rendezvous: cannot tell who the peer is", errno);
+  }
+  if (credentials.uid == getuid()) return Status::ok();
+  return Status(StatusCode::kPreconditionError,
+                concat("rendezvous: a process of user ", credentials.uid, " answers, expected user ",
+                       getuid()));
+}
+
+// False: the deadline passed.
+bool wait_readable(int fd, Deadline deadline) {
+  for (;;) {
+    pollfd item{fd, POLLIN, 0};
+    const auto left = deadline.remaining(std::chrono::hours(1));
+    const timespec span{static_cast<time_t>(left.count() / 1'000'000'000),
+                        static_cast<long>(left.count() % 1'000'000'000)};
+    const int rc = ppoll(&item, 1, &span, nullptr);
+    if (rc > 0) return true;
+    if (rc == 0 && deadline.passed()) return false;
+  }
+}
+
+template <typename T>
+Status read_exactly(int fd, T& value, Deadline deadline, const char* what) {
+  auto* at = reinterpret_cast<char*>(&value);
+  size_t left = sizeof value;
+  while (left > 0) {
+    if (!wait_readable(fd, deadline)) {
+      return Status(StatusCode::kTimedOut, concat("rendezvous: no ", what, " in time"));
+    }
+    const ssize_t got = recv(fd, at, left, 0);
+    if (got == 0) return unknown_error(concat("rendezvous: connection closed instead of ", what));
+    if (got < 0 && errno != EINTR && errno != EAGAIN) {
+      return errno_status(concat("rendezvous: receiving ", what), errno);
+    }
+    if (got > 0) at += got, left -= static_cast<size_t>(got);
+  }
+  return Status::ok();
+}
+
+void send_answer(int socket, const Status& status, int fd, uint64_t bytes) {
+  Answer answer{};
+  answer.magic = kJobMagic;
+  answer.ok = status.is_ok() ? 1 : 0;
+  answer.bytes = bytes;
+  std::strncpy(answer.text, status.message().c_str(), sizeof answer.text - 1);
+  iovec part{&answer, sizeof answer};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (status.is_ok()) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  (void)!sendmsg(socket, &message, MSG_NOSIGNAL);  // a peer that is gone will be missed by others
+}
+
+// Why this newcomer cannot join; nullopt when it can.
+std::optional<std::string> refuse(const Hello& hello, const Meeting& meeting,
+                                  const std::vector<bool>& here) {
+  if (hello.magic != kJobMagic) return "not a horovod process";
+  if (hello.version != kLayoutVersion) {
+    return concat("rank ", hello.rank, " has layout version ", hello.version, ", rank 0 has ",
+                  kLayoutVersion, "; all ranks need the same horovod");
+  }
+  if (hello.epoch != meeting.epoch) {
+    return concat("rank ", hello.rank, " is in epoch ", hello.epoch, ", rank 0 in ", meeting.epoch);
+  }
+  if (hello.size != meeting.size) {
+    return concat("rank ", hello.rank, " says the size is ", hello.size, ", rank 0 says ", meeting.size);
+  }
+  if (hello.rank < 1 || hello.rank >= meeting.size) {
+    return concat("rank ", hello.rank, " is outside 1..", meeting.size - 1);
+  }
+  if (here[static_cast<size_t>(hello.rank)]) return concat("rank ", hello.rank, " came twice");
+  return std::nullopt;
+}
+
+std::string missing_text(const std::vector<bool>& here) {
+  std::vector<size_t> missing;
+  for (size_t rank = 0; rank < here.size(); ++rank) {
+    if (!here[rank]) missing.push_back(rank);
+  }
+  return concat(missing.size() == 1 ? "rank " : "ranks ", join_text(missing, ", ", 16));
+}
+
+Result<UniqueFd> listen_for(const Meeting& meeting) {
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return errno_status("rendezvous: socket", errno);
+  const Address address = address_of(meeting);
+  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address.name), address.length) != 0) {
+    if (errno == EADDRINUSE) {
+      return precondition_error(concat("rendezvous: ", job_text(meeting),
+                                       " already has a rank 0 on this host; give the job an id of its own "
+                                       "(HOROVOD_JOB_ID)"));
+    }
+    return errno_status("rendezvous: bind", errno);
+  }
+  if (listen(socket.get(), meeting.size) != 0) return errno_status("rendezvous: listen", errno);
+  return socket;
+}
+
+}  // namespace
+
+Status serve_segment(const Meeting& meeting, int fd, uint64_t bytes, Deadline deadline) {
+  HVD_TRY_ASSIGN(UniqueFd listener, listen_for(meeting));
+  std::vector<bool> here(static_cast<size_t>(meeting.size), false);
+  here[0] = true;
+  std::vector<UniqueFd> guests;
+  Status status;
+  while (status.is_ok() && static_cast<int>(guests.size()) < meeting.size - 1) {
+    if (!wait_readable(listener.get(), deadline)) {
+      status = Status(StatusCode::kTimedOut, concat("rendezvous: ", missing_text(here), " of ",
+                                                    meeting.size, " did not come in time (",
+                                                    job_text(meeting), ")"));
+      break;
+    }
+    UniqueFd guest(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!guest.valid()) continue;
+    if (!check_peer_user(guest.get())) continue;  // a stranger is not part of the job
+    Hello hello{};
+    if (!read_exactly(guest.get(), hello, deadline, "greeting")) continue;
+    if (const auto reason = refuse(hello, meeting, here)) {
+      status = precondition_error("rendezvous: " + *reason);
+      send_answer(guest.get(), status, -1, 0);
+      break;
+    }
+    here[static_cast<size_t>(hello.rank)] = true;
+    guests.push_back(std::move(guest));
+  }
+  for (const UniqueFd& guest : guests) send_answer(guest.get(), status, fd, bytes);
+  return status;
+}
+
+namespace {
+
+// Rank 0 may not listen yet: try until the deadline.
+Result<UniqueFd> connect_to_rank0(const Meeting& meeting, Deadline deadline) {
+  const Address address = address_of(meeting);
+  for (long pause_ns = 100'000;; pause_ns = std::min(2 * pause_ns, 5'000'000l)) {
+    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!socket.valid()) return errno_status("rendezvous: socket", errno);
+    if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.name), address.length) == 0) {
+      return socket;
+    }
+    if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) {
+      return errno_status("rendezvous: connect", errno);
+    }
+    if (deadline.passed()) {
+      return Status(StatusCode::kTimedOut, concat("rendezvous: rank 0 of ", meeting.size,
+                                                  " did not come in time (", job_text(meeting), ")"));
+    }
+    const timespec pause{0, pause_ns};
+    ppoll(nullptr, 0, &pause, nullptr);
+  }
+}
+
+}  // namespace
+
+Result<ReceivedSegment> receive_segment(const Meeting& meeting, Deadline deadline) {
+  HVD_TRY_ASSIGN(UniqueFd socket, connect_to_rank0(meeting, deadline));
+  HVD_TRY(check_peer_user(socket.get()));
+  const Hello hello{kJobMagic, kLayoutVersion, meeting.rank, meeting.size, 0, meeting.epoch};
+  if (send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) {
+    return errno_status("rendezvous: greeting rank 0", errno);
+  }
+  // Rank 0 answers when all have come or its deadline has passed; leave it the time to say who is missing.
+  const Deadline answer_deadline = Deadline::after(deadline.remaining(std::chrono::hours(24)) +
+                                                   std::chrono::seconds(2));
+  if (!wait_readable(socket.get(), answer_deadline)) {
+    return Status(StatusCode::kTimedOut, "rendezvous: rank 0 did not answer in time");
+  }
+  Answer answer{};
+  iovec part{&answer, sizeof answer};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t got = recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+  if (got != sizeof answer || answer.magic != kJobMagic) {
+    return unknown_error("rendezvous: rank 0 ended before it answered");
+  }
+  ReceivedSegment received;
+  if (cmsghdr* header = CMSG_FIRSTHDR(&message);
+      header != nullptr && header->cmsg_type == SCM_RIGHTS) {
+    int fd = -1;
+    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
+    received.fd.reset(fd);
+  }
+  if (answer.ok == 0) {
+    answer.text[sizeof answer.text - 1] = '\0';
+    return precondition_error(answer.text);
+  }
+  if (!received.fd.valid()) return unknown_error("rendezvous: rank 0 sent no descriptor");
+  received.bytes = answer.bytes;
+  return received;
+}
+
+}  // namespace hvd::shm

@@ -1,0 +1,42 @@
+// segment.h - memory that several processes map. It has no name in any file system: the descriptor is
+// handed to peers over a socket, so nothing is left behind however the job ends.
+// Sparse: only pages that are touched cost memory. May block while pages are reserved.
+#pragma once
+
+#include <cstddef>
+
+#include "base/fd.h"
+#include "base/status.h"
+
+namespace hvd::shm {
+
+class Segment {
+ public:
+  Segment() = default;
+  // A memfd; without that, an unlinked file in /dev/shm or /tmp.
+  static Result<Segment> create(size_t bytes);
+  // Maps what a peer created.
+  static Result<Segment> adopt(UniqueFd fd, size_t bytes);
+  Segment(Segment&& other) noexcept;
+  Segment& operator=(Segment&& other) noexcept;
+  ~Segment();
+
+  std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  int fd() const { return fd_.get(); }
+  bool contains(const void* address, size_t length) const;
+
+  // Reserves the pages now, so that a full file system is an error here and not a SIGBUS later.
+  Status commit(size_t offset, size_t length) const;
+  // The same, but only where the file system has a size limit of its own; elsewhere pages come when touched.
+  Status commit_if_limited(size_t offset, size_t length) const;
+  // Gives pages back; they read as zero afterwards.
+  Status discard(size_t offset, size_t length) const;
+
+ private:
+  UniqueFd fd_;
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace hvd::shm

@@ -1,0 +1,292 @@
+// The forms of a submission over the C ABI: asynchronous handles, groups, prepared operations,
+// callbacks, allocators. What poll, wait, release and take promise in hvd.h.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/support/c_api.h"
+#include "tests/support/process_ranks.h"
+#include "tests/support/reference.h"
+
+namespace hvd::testing {
+namespace {
+
+using std::chrono::seconds;
+constexpr int64_t kMillisecond = 1000000;
+
+TEST(CapiHandles, TheFirstPollAlwaysFindsTheOperationInProgress) {
+  for (const int np : {1, 2}) {
+    run_processes(np, [](RankProcess& rank) {
+      std::vector<float> values(64);
+      for (int round = 0; round < 200; ++round) {
+        values.assign(64, 1.0f);
+        const auto call = float_allreduce("poll", values);
+        const hvd_handle handle = call.submitted();
+
+        ASSERT_EQ(hvd_poll(handle), HVD_IN_PROGRESS) << "round " << round;
+
+        hvd_status status = HVD_IN_PROGRESS;
+        while (status == HVD_IN_PROGRESS) status = hvd_poll(handle);
+        ASSERT_EQ(status, HVD_OK) << hvd_last_error();
+        EXPECT_EQ(hvd_poll(handle), HVD_OK) << "a finished handle stays finished";
+        EXPECT_EQ(values[63], static_cast<float>(rank.size()));
+        EXPECT_EQ(hvd_release(handle), HVD_OK);
+      }
+    });
+  }
+}
+
+TEST(CapiHandles, AWaitThatTimesOutLeavesTheOperationRunning) {
+  run_processes(2, [](RankProcess& rank) {
+    std::vector<float> values(100, 2.0f);
+    const auto call = float_allreduce("late", values);
+    if (rank.rank() == 0) {
+      const hvd_handle handle = call.submitted();
+      EXPECT_EQ(hvd_wait(handle, 20 * kMillisecond), HVD_TIMED_OUT);
+      EXPECT_EQ(hvd_wait(handle, 0), HVD_TIMED_OUT);
+      rank.board().set(0, 1);
+      EXPECT_EQ(hvd_wait(handle, HVD_FOREVER), HVD_OK) << hvd_last_error();
+      EXPECT_EQ(hvd_release(handle), HVD_OK);
+    } else {
+      ASSERT_TRUE(rank.board().wait_at_least(0, 1, seconds(20)));
+      ASSERT_EQ(call.run(), HVD_OK) << hvd_last_error();
+    }
+    EXPECT_EQ(values, std::vector<float>(100, 4.0f));
+  });
+}
+
+TEST(CapiHandles, ARunThatTimesOutStillDeliversIntoItsBuffer) {
+  run_processes(2, [](RankProcess& rank) {
+    std::vector<float> values(100, 2.0f);
+    const auto call = float_allreduce("late", values);
+    if (rank.rank() == 0) {
+      EXPECT_EQ(call.run(20 * kMillisecond), HVD_TIMED_OUT);
+      rank.board().set(0, 1);
+    } else {
+      ASSERT_TRUE(rank.board().wait_at_least(0, 1, seconds(20)));
+      ASSERT_EQ(call.run(), HVD_OK) << hvd_last_error();
+    }
+    // Names are free again after completion: this one can only run once the first is complete.
+    std::vector<float> again(100, 1.0f);
+    hvd_status status = HVD_INVALID_ARGUMENT;
+    const auto second = float_allreduce("late", again);
+    while ((status = second.run()) == HVD_INVALID_ARGUMENT) {
+    }
+    EXPECT_EQ(status, HVD_OK) << hvd_last_error();
+    EXPECT_EQ(values, std::vector<float>(100, 4.0f));
+  });
+}
+
+TEST(CapiHandles, WaitManyWaitsForAllAndReportsTheFirstFailureInArrayOrder) {
+  run_processes(3, [](RankProcess& rank) {
+    std::vector<std::vector<float>> tensors(5, std::vector<float>(10, 1.0f));
+    std::vector<Call> calls;
+    std::vector<hvd_handle> handles;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      calls.push_back(float_allreduce("many" + std::to_string(i), tensors[i]));
+      if (i == 3 && rank.rank() == 1) calls.back().scale(0.5, 1.0);  // a mismatch for everybody
+    }
+    for (const Call& call : calls) handles.push_back(call.submitted());
+
+    const hvd_status status = hvd_wait_many(handles.data(), handles.size(), HVD_FOREVER);
+
+    EXPECT_EQ(status, HVD_PRECONDITION_ERROR);
+    EXPECT_NE(std::string(hvd_last_error()).find("many3"), std::string::npos) << hvd_last_error();
+    for (size_t i = 0; i < handles.size(); ++i) {
+      EXPECT_EQ(hvd_poll(handles[i]), i == 3 ? HVD_PRECONDITION_ERROR : HVD_OK) << i;
+      EXPECT_EQ(hvd_release(handles[i]), HVD_OK);
+    }
+    EXPECT_EQ(hvd_wait_many(nullptr, 0, HVD_FOREVER), HVD_OK);
+  });
+}
+
+struct Completion {
+  std::atomic<int> count{0};
+  hvd_handle handle = 0;
+  hvd_status status = HVD_IN_PROGRESS;
+  std::string message;
+};
+void note_completion(void* context, hvd_handle handle, hvd_status status, const char* message) {
+  auto* completion = static_cast<Completion*>(context);
+  completion->handle = handle;
+  completion->status = status;
+  completion->message = message != nullptr ? message : "";
+  completion->count.fetch_add(1, std::memory_order_release);
+  completion->count.notify_all();
+}
+
+TEST(CapiHandles, AReleasedOperationGoesOnAndCallsBack) {
+  run_processes(2, [](RankProcess& rank) {
+    std::vector<float> values(5000, 1.0f);
+    Completion completion;
+    const auto call =
+        float_allreduce("forgotten", values).on_complete(note_completion, &completion);
+    if (rank.rank() == 1) {
+      ASSERT_TRUE(rank.board().wait_at_least(0, 1, seconds(20)));
+    }
+
+    const hvd_handle handle = call.submitted();
+    EXPECT_EQ(hvd_release(handle), HVD_OK);
+    EXPECT_EQ(hvd_wait(handle, HVD_FOREVER), HVD_INVALID_ARGUMENT) << "the handle is gone";
+    rank.board().set(0, 1);
+
+    completion.count.wait(0);  // nobody waits in the library: the background thread must do it
+    EXPECT_EQ(completion.status, HVD_OK);
+    EXPECT_EQ(values, std::vector<float>(5000, 2.0f));
+    ASSERT_EQ(hvd_barrier(0, HVD_FOREVER), HVD_OK);
+  });
+}
+
+TEST(CapiHandles, TheCallbackComesOnceWithStatusAndText) {
+  run_processes(2, [](RankProcess& rank) {
+    std::vector<float> values(8, 1.0f);
+    Completion good;
+    Completion bad;
+    const hvd_handle first =
+        float_allreduce("good", values).on_complete(note_completion, &good).submitted();
+    ASSERT_EQ(hvd_wait(first, HVD_FOREVER), HVD_OK) << hvd_last_error();
+    std::vector<float> others(rank.rank() == 0 ? 8 : 9);
+    const hvd_handle second =
+        float_allreduce("bad", others).on_complete(note_completion, &bad).submitted();
+    EXPECT_EQ(hvd_wait(second, HVD_FOREVER), HVD_PRECONDITION_ERROR);
+
+    EXPECT_EQ(good.count.load(), 1);
+    EXPECT_EQ(good.handle, first);
+    EXPECT_EQ(good.status, HVD_OK);
+    EXPECT_EQ(bad.count.load(), 1);
+    EXPECT_EQ(bad.status, HVD_PRECONDITION_ERROR);
+    EXPECT_NE(bad.message.find("bad"), std::string::npos) << bad.message;
+    EXPECT_EQ(hvd_release(first), HVD_OK);
+    EXPECT_EQ(hvd_release(second), HVD_OK);
+  });
+}
+
+// Each completion submits the next link of the chain.
+struct Chain {
+  std::vector<float> values = std::vector<float>(16, 1.0f);
+  std::vector<Call> calls;
+  std::atomic<int> done{0};
+};
+void next_link(void* context, hvd_handle handle, hvd_status status, const char*) {
+  auto* chain = static_cast<Chain*>(context);
+  EXPECT_EQ(status, HVD_OK);
+  const int finished = chain->done.fetch_add(1) + 1;
+  if (finished < static_cast<int>(chain->calls.size())) {
+    static_cast<void>(chain->calls[static_cast<size_t>(finished)].submitted());
+  }
+  EXPECT_NE(handle, 0u);
+  chain->done.notify_all();
+}
+
+TEST(CapiHandles, ACallbackMaySubmitTheNextOperation) {
+  run_processes(2, [](RankProcess& rank) {
+    Chain chain;
+    for (int i = 0; i < 6; ++i) {
+      chain.calls.push_back(
+          float_allreduce("link" + std::to_string(i), chain.values).on_complete(next_link, &chain));
+    }
+
+    static_cast<void>(chain.calls[0].submitted());
+    for (int done = 0; done < 6; done = chain.done.load()) chain.done.wait(done);
+
+    const float expected = rank.size() == 2 ? 64.0f : 1.0f;
+    EXPECT_EQ(chain.values, std::vector<float>(16, expected));
+  });
+}
+
+TEST(CapiHandles, AnOutputKeptByTheHandleCanBeTaken) {
+  run_processes(2, [](RankProcess& rank) {
+    const std::vector<int32_t> mine(static_cast<size_t>(rank.rank() + 1), rank.rank());
+    const hvd_handle handle =
+        Call(HVD_ALLGATHER, "take", HVD_INT32, {rank.rank() + 1}).input(mine.data()).submitted();
+    ASSERT_EQ(hvd_wait(handle, HVD_FOREVER), HVD_OK) << hvd_last_error();
+    void* taken = nullptr;
+
+    ASSERT_EQ(hvd_output_take(handle, 0, &taken), HVD_OK) << hvd_last_error();
+    EXPECT_EQ(hvd_release(handle), HVD_OK);
+
+    const int32_t expected[] = {0, 1, 1};
+    ASSERT_NE(taken, nullptr);
+    EXPECT_EQ(std::memcmp(taken, expected, sizeof(expected)), 0);
+    hvd_output_free(taken);
+    hvd_output_free(nullptr);
+  });
+}
+
+TEST(CapiHandles, OutputsOfUnfinishedOrUnknownOperationsAreRefused) {
+  run_processes(2, [](RankProcess& rank) {
+    std::vector<float> values(4, 1.0f);
+    hvd_output output = {};
+    output.struct_size = sizeof(output);
+    void* taken = nullptr;
+    if (rank.rank() == 0) {
+      const hvd_handle handle = float_allreduce("x", values).submitted();
+      EXPECT_NE(hvd_get_output(handle, 0, &output), HVD_OK) << "not complete yet";
+      EXPECT_NE(hvd_output_take(handle, 0, &taken), HVD_OK);
+      rank.board().set(0, 1);
+      EXPECT_EQ(hvd_wait(handle, HVD_FOREVER), HVD_OK);
+      EXPECT_EQ(hvd_get_output(handle, 1, &output), HVD_INVALID_ARGUMENT) << "one tensor only";
+      EXPECT_EQ(hvd_get_output(handle, 0, nullptr), HVD_INVALID_ARGUMENT);
+      EXPECT_NE(hvd_output_take(handle, 0, &taken), HVD_OK) << "the caller owns this output";
+      EXPECT_EQ(hvd_release(handle), HVD_OK);
+      EXPECT_EQ(hvd_release(handle), HVD_INVALID_ARGUMENT) << "released twice";
+      EXPECT_EQ(hvd_get_output(handle, 0, &output), HVD_INVALID_ARGUMENT);
+    } else {
+      ASSERT_TRUE(rank.board().wait_at_least(0, 1, seconds(20)));
+      EXPECT_EQ(float_allreduce("x", values).run(), HVD_OK) << hvd_last_error();
+    }
+  });
+}
+
+struct Allocation {
+  std::vector<int64_t> shape;
+  Bytes memory;
+  bool refuse = false;
+};
+void* allocate_output(void* context, const int64_t* shape, int32_t ndim, size_t bytes) {
+  auto* allocation = static_cast<Allocation*>(context);
+  allocation->shape.assign(shape, shape + ndim);
+  if (allocation->refuse) return nullptr;
+  allocation->memory.resize(bytes + 1);  // never null, also for an empty output
+  return allocation->memory.data();
+}
+
+TEST(CapiHandles, TheAllocatorIsAskedForOutputsOfUnknownSize) {
+  run_processes(3, [](RankProcess& rank) {
+    const auto inputs = make_data_of_all(rank.size(), {.count = 6});
+    Allocation allocation;
+    const auto call = Call(HVD_ALLGATHER, "asked", HVD_FLOAT32, {3, 2})
+                          .input(inputs[static_cast<size_t>(rank.rank())].data())
+                          .allocate(allocate_output, &allocation);
+
+    ASSERT_EQ(call.run(), HVD_OK) << hvd_last_error();
+
+    EXPECT_EQ(allocation.shape, (std::vector<int64_t>{9, 2}));
+    allocation.memory.pop_back();
+    EXPECT_EQ(allocation.memory, reference_allgather(inputs));
+  });
+}
+
+TEST(CapiHandles, AnAllocatorThatRefusesFailsOnlyItsOwnRank) {
+  run_processes(2, [](RankProcess& rank) {
+    const std::vector<float> mine(6, 1.0f);
+    Allocation allocation;
+    allocation.refuse = rank.rank() == 1;
+    const auto call = Call(HVD_ALLGATHER, "refused", HVD_FLOAT32, {6})
+                          .input(mine.data())
+                          .allocate(allocate_output, &allocation);
+
+    EXPECT_EQ(call.run(), rank.rank() == 1 ? HVD_OUT_OF_MEMORY : HVD_OK) << hvd_last_error();
+
+    std::vector<float> next(4, 1.0f);
+    EXPECT_EQ(float_allreduce("next", next).run(), HVD_OK) << hvd_last_error();
+    EXPECT_EQ(next[0], 2.0f);
+  });
+}
+
+}  // namespace
+}  // namespace hvd::testing
