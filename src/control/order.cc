@@ -194,7 +194,8 @@ Look Order::follow(uint64_t entry) {
     return fail(corrupted(concat("decision log: entry ", log_index_, " names rank ", rank, " of ", size_)));
   }
   Stream& stream = streams_[static_cast<size_t>(rank)];
-  if (!shm::reached(stream.scanned, index + 1)) scan();
+  // The decider had seen the records of all ranks, so they are here: read them.
+  scan();
   if (!failure_.is_ok()) return Look::kFailed;
   if ((entry & kJoin) != 0) {
     if (!stream.join_seen || stream.scanned != index || joined_[static_cast<size_t>(rank)]) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -19,7 +18,7 @@ CommandPath examine(const std::string& path) {
   if (::stat(path.c_str(), &info) != 0) {
     return {.path = {},
             .problem = CommandProblem::kNotFound,
-            .reason = concat("command '", path, "' not found: ", std::strerror(errno))};
+            .reason = errno_status(concat("command '", path, "' not found"), errno).message()};
   }
   const int error_number = S_ISDIR(info.st_mode)               ? EISDIR
                            : ::access(path.c_str(), X_OK) == 0 ? 0
@@ -27,7 +26,7 @@ CommandPath examine(const std::string& path) {
   if (error_number == 0) return {.path = path, .problem = CommandProblem::kNone, .reason = {}};
   return {.path = {},
           .problem = CommandProblem::kNotExecutable,
-          .reason = concat("cannot execute '", path, "': ", std::strerror(error_number))};
+          .reason = errno_status(concat("cannot execute '", path, "'"), error_number).message()};
 }
 
 }  // namespace

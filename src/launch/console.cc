@@ -70,7 +70,7 @@ ssize_t Console::write_some(std::string_view text) const {
         errno = EAGAIN;
         return -1;
       }
-      return ::write(fd_, text.data(), std::min(text.size(), size_t{PIPE_BUF}));
+      return ::write(fd_, text.data(), std::min<size_t>(text.size(), PIPE_BUF));
     case Mode::kNonBlocking:
       break;
   }
@@ -79,7 +79,8 @@ ssize_t Console::write_some(std::string_view text) const {
 
 void Console::flush_some() {
   while (has_pending()) {
-    const ssize_t count = write_some(std::string_view(pending_).substr(written_));
+    const std::string_view queued = pending_;
+    const ssize_t count = write_some(queued.substr(written_));
     if (count < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) break;

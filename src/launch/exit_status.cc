@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/status.h"
 #include "base/text.h"
 
 namespace hvd::launch {
@@ -37,12 +38,13 @@ int exit_code_of_exec_error(int exec_error) {
 }
 
 std::string describe_signal(int signal) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the launcher has one thread
   return concat("signal ", signal, " (", strsignal(signal), ")");
 }
 
 std::string describe(const ExitStatus& status) {
   if (status.exec_error != 0) {
-    return concat("could not be started: ", std::strerror(status.exec_error));
+    return errno_status("could not be started", status.exec_error).message();
   }
   if (status.signal != 0) {
     return concat("killed by ", describe_signal(status.signal),

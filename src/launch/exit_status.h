@@ -45,9 +45,10 @@ struct RankExit {
   ExitStatus status;
 };
 
-// Which of the exits found in one look is the first failure; none if all were successes. A death by signal
-// comes before an exit code: ranks that lose a peer exit with a code, and may be gone before the kernel has
-// finished with the peer. Then the rank whose end the kernel `announced` first, then the lowest.
+// Which of the exits found in one look is the first failure; none if all were successes. A death by
+// signal comes before an exit code: ranks that lose a peer exit with a code, and may be gone before
+// the kernel has finished with the peer. Then the rank whose end the kernel `announced` first, then
+// the lowest.
 std::optional<int32_t> first_failure(std::span<const RankExit> exits,
                                      std::optional<int32_t> announced);
 

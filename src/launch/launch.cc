@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
-#include <cstring>
 
 #include "base/text.h"
 #include "launch/command_path.h"
@@ -129,9 +128,10 @@ void say_lost_files(const Job& job, Terminal& terminal) {
   for (const Worker& worker : job.workers) {
     for (const WorkerOutput* output : {&worker.out, &worker.err}) {
       if (output->file_error() == 0) continue;
+      const std::string what = concat("the output file of rank ", worker.rank, " is incomplete");
       terminal.err().start_line();
-      terminal.err().append(concat("horovodrun: the output file of rank ", worker.rank,
-                                   " is incomplete: ", std::strerror(output->file_error()), "\n"));
+      terminal.err().append(
+          concat("horovodrun: ", errno_status(what, output->file_error()).message(), "\n"));
     }
   }
 }

@@ -13,8 +13,8 @@ Result<Signals> Signals::take_over() {
   sigemptyset(&wanted);
   for (int number : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT})
     sigaddset(&wanted, number);
-  if (::sigprocmask(SIG_BLOCK, &wanted, &signals.mask_before_) != 0) {
-    return errno_status("cannot block signals", errno);
+  if (const int error = ::pthread_sigmask(SIG_BLOCK, &wanted, &signals.mask_before_); error != 0) {
+    return errno_status("cannot block signals", error);
   }
 
   // A parent that ignores SIGCHLD makes us ignore it too, and then nobody's end is ever seen. Stops
@@ -48,7 +48,7 @@ std::optional<SignalEvent> Signals::next() const {
 
 void Signals::restore() const {
   ::sigaction(SIGPIPE, &pipe_before_, nullptr);
-  ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
 }  // namespace hvd::launch

@@ -62,8 +62,9 @@ template <class Isa>
   if (bytes <= kStep) return copy_small<Isa>(dst, src, bytes);
 
   const size_t last = bytes - kStep;  // as in reduce_loop.h, the last step ends with the data
-  size_t at = 0;
-  for (size_t line = 0; line < kFetchAheadBytes && line < last; line += kLineBytes) fetch_for_write(shared + line);
+  // The first line goes as it lies; from then on stores are aligned and do not straddle lines.
+  Chunk<Isa, kLineBytes>::load(src).store(dst);
+  size_t at = kLineBytes - reinterpret_cast<uintptr_t>(dst) % kLineBytes;
   if (last > kFetchAheadBytes) {
     for (; at < last - kFetchAheadBytes; at += kStep) {
       fetch_for_write(shared + at + kFetchAheadBytes);

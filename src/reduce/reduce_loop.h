@@ -110,30 +110,22 @@ class ReduceLoop {
     }
   }
 
-  template <size_t kBytes>
-  [[gnu::always_inline]] void fetch_outputs(size_t at) const {
-    for (unsigned o = 0; o < streams_.output_count(); ++o) {
-      for (size_t line = 0; line < kBytes; line += kLineBytes) {
-        fetch_for_write(streams_.output(o) + at + line);
-      }
-    }
-  }
-
   // The last block ends where the data ends and may overlap the one before. It is computed first,
   // while its sources are still untouched, and stored last.
   template <int kPacks>
   [[gnu::always_inline]] void sweep(size_t bytes) const {
     constexpr size_t kStep = kPacks * Format::kPackBytes;
     const size_t last = bytes - kStep;
-    // Loaded before anything is stored, its lines would come for reading and be asked for again.
-    fetch_outputs<kStep>(last);
     const Block<kPacks> last_block = block_at<kPacks>(last);
     size_t at = 0;
-    for (size_t line = 0; line < kFetchAheadBytes && line < last; line += kLineBytes) fetch_outputs<kLineBytes>(line);
     if (last > kFetchAheadBytes) {
       // Only lines of this call are fetched: the next ones may be in use by their owner.
       for (; at < last - kFetchAheadBytes; at += kStep) {
-        fetch_outputs<kStep>(at + kFetchAheadBytes);
+        for (unsigned o = 0; o < streams_.output_count(); ++o) {
+          for (size_t line = 0; line < kStep; line += kLineBytes) {
+            fetch_for_write(streams_.output(o) + at + kFetchAheadBytes + line);
+          }
+        }
         store_at(at, block_at<kPacks>(at));
       }
     }
