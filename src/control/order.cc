@@ -60,6 +60,7 @@ Look Order::next() {
 Look Order::next_in_lockstep() {
   // The rank that was late last time is looked at first: while waiting only one line is read.
   if (!board_.has(missing_, cursor_[static_cast<size_t>(missing_)])) return Look::kNothing;
+  if (!board_.has(me_, cursor_[static_cast<size_t>(me_)])) return Look::kNothing;
   const uint32_t slot = record_of(me_).slot;
   bool uniform = slot < kFirstSpecialSlot;
   for (int rank = 0; rank < size_; ++rank) {
@@ -372,7 +373,7 @@ Status Order::read_mark(int rank, uint32_t index, Mark& mark) const {
   return Status::ok();
 }
 
-Result<uint64_t> Order::key_of_mark(int rank, const Mark& mark) {
+Result<uint64_t> Order::key_of_mark(int rank, Mark& mark) {
   Stream& stream = streams_[static_cast<size_t>(rank)];
   if (mark.request != nullptr) {
     const auto kind = static_cast<size_t>(mark.request->kind);
@@ -383,6 +384,7 @@ Result<uint64_t> Order::key_of_mark(int rank, const Mark& mark) {
   if (!identity) {
     return corrupted(concat("record ", mark.index, " of member ", rank, " names slot ", mark.slot, ", which does not exist"));
   }
+  mark.slot_owner = identity->owner;
   if (!identity->is_unnamed) return identity->key;
   wire::Request unnamed;
   unnamed.kind = identity->kind;

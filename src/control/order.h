@@ -41,6 +41,7 @@ struct SlotIdentity {
   uint64_t key;
   bool is_unnamed;
   wire::Kind kind;
+  std::shared_ptr<void> owner;  // keeps what is behind the slot while a record that names it waits
 };
 class Directory {
  public:
@@ -64,6 +65,7 @@ struct Mark {
   uint32_t payload_bytes = 0;
   std::unique_ptr<wire::Request> request;  // of a record that names no slot
   std::vector<std::byte> spilled;          // owns the payload of a record that was copied out
+  std::shared_ptr<void> slot_owner;        // what the directory said is behind the slot
   void* local = nullptr;                   // own rank: the operation
 };
 
@@ -150,7 +152,7 @@ class Order {
   void spill(int rank);
   void publish_low(int rank);
   Status read_mark(int rank, uint32_t index, Mark& mark) const;
-  Result<uint64_t> key_of_mark(int rank, const Mark& mark);
+  Result<uint64_t> key_of_mark(int rank, Mark& mark);
   Look fail(Status status);
   bool log_has_room() const;
 

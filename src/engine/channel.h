@@ -86,6 +86,7 @@ class Channel final : private control::Directory {
   const Status& failure() const { return failure_; }
   bool has_pending() const { return published_.load(std::memory_order_relaxed) != finished_ || has_overflow_.load(std::memory_order_relaxed); }
   bool is_busy() const { return !executor_.is_idle(); }
+  bool has_overflow() const { return has_overflow_.load(std::memory_order_relaxed); }
   shm::Want want() const;
   // Ranks of this host that this rank waits for in a data phase and that nobody drives are woken.
   uint64_t ring_late_peers();
@@ -99,7 +100,7 @@ class Channel final : private control::Directory {
   uint64_t log_count() const { return order_.log_count; }
   uint64_t evictions() const { return slots_.evictions(); }
   size_t cache_entries() const { return slots_.live_count(); }
-  uint64_t wakes_sent() { return link_.bell().wakes_sent; }
+  uint64_t wakes_sent() { return link_.bell().wakes_sent(); }
   std::string slot_name(uint32_t slot) const;
 
   // Stall report: names in the streams that are not in all of them. Needs the role.
@@ -132,7 +133,7 @@ class Channel final : private control::Directory {
   // engine side
   bool run_uniform();
   bool run_matched();
-  bool run_cached(Operation* op, negotiate::Slot& slot, std::span<control::Mark> marks);
+  bool run_cached(Operation* op, const negotiate::SlotPtr& slot, std::span<control::Mark> marks);
   void run_negotiated(std::span<control::Mark> marks);
   negotiate::SlotPtr adopt_plan(const std::vector<const wire::Request*>& requests, negotiate::Plan plan);
   void remember(const negotiate::SlotPtr& slot);

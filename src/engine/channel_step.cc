@@ -86,9 +86,9 @@ StepResult Channel::advance_large() {
 }
 
 std::optional<control::SlotIdentity> Channel::identify(uint32_t slot) {
-  const Slot* found = slots_.find(slot);
+  const SlotPtr found = slots_.find_shared(slot);
   if (found == nullptr) return std::nullopt;
-  return control::SlotIdentity{found->key, found->is_unnamed, found->kind()};
+  return control::SlotIdentity{found->key, found->is_unnamed, found->kind(), found};
 }
 
 void Channel::saw_view(int rank, uint32_t view) {
@@ -146,14 +146,14 @@ bool Channel::run_uniform() {
 bool Channel::run_matched() {
   ++agreed_;
   const std::span<Mark> marks = order_.marks();
-  uint32_t slot_id = control::kNoSlot;
+  const Mark* first = nullptr;
   bool cached = true;
   for (const Mark& mark : marks) {
     if (!mark.present) continue;
-    if (slot_id == control::kNoSlot) slot_id = mark.slot;
-    cached = cached && mark.slot == slot_id && mark.slot != control::kNoSlot;
+    if (first == nullptr) first = &mark;
+    cached = cached && mark.slot == first->slot && mark.slot != control::kNoSlot;
   }
-  const SlotPtr slot = cached ? slots_.find_shared(slot_id) : nullptr;
+  const SlotPtr slot = cached ? std::static_pointer_cast<Slot>(first->slot_owner) : nullptr;
   // A cached allgather while a rank has joined is an error all the same: let validation say so.
   const bool usable = slot != nullptr && slot->is_live &&
                       (!order_.anybody_joined() || slot->kind() == wire::Kind::kAllreduce ||
@@ -161,7 +161,7 @@ bool Channel::run_matched() {
   if (usable) {
     slot->last_used = agreed_;
     if (slot->is_unnamed) ++unnamed_agreed_[static_cast<size_t>(slot->kind())];
-    run_cached(operation_of(marks, *slot), *slot, marks);
+    run_cached(operation_of(marks, *slot), slot, marks);
   } else {
     run_negotiated(marks);
   }
@@ -181,8 +181,9 @@ Operation* Channel::operation_of(std::span<Mark> marks, const Slot& slot) {
   return op;
 }
 
-bool Channel::run_cached(Operation* op, Slot& slot, std::span<Mark> marks) {
-  if (op->slot == nullptr || op->slot.get() != &slot) op->slot = slots_.find_shared(slot.id);
+bool Channel::run_cached(Operation* op, const SlotPtr& slot_ptr, std::span<Mark> marks) {
+  Slot& slot = *slot_ptr;
+  op->slot = slot_ptr;
   const std::byte* payloads[shm::kMaxRanksPerHost];
   bool deposited = slot.is_small;
   for (int rank = 0; rank < size(); ++rank) {
@@ -207,16 +208,13 @@ bool Channel::run_cached(Operation* op, Slot& slot, std::span<Mark> marks) {
 // At least one rank sent a full request: validate, learn, run.
 void Channel::run_negotiated(std::span<Mark> marks) {
   std::vector<const wire::Request*> requests(marks.size(), nullptr);
-  std::vector<SlotPtr> keep;
   const wire::Request* any = nullptr;
   for (size_t rank = 0; rank < marks.size(); ++rank) {
     if (!marks[rank].present) continue;
     requests[rank] = marks[rank].request.get();
     if (requests[rank] == nullptr) {
-      keep.push_back(slots_.find_shared(marks[rank].slot));
-      requests[rank] = keep.back() == nullptr ? nullptr : &keep.back()->request_of(static_cast<int>(rank));
+      requests[rank] = &static_cast<Slot*>(marks[rank].slot_owner.get())->request_of(static_cast<int>(rank));
     }
-    if (requests[rank] == nullptr) return fail(corrupted(concat("member ", rank, " names an unknown slot")));
     any = requests[rank];
   }
   uint64_t& unnamed = unnamed_agreed_[static_cast<size_t>(any->kind)];

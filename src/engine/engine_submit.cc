@@ -100,7 +100,8 @@ Status Engine::run_here(Channel& channel, const Admit& admit, Deadline deadline)
   op.reset();
   auto& word = job_->mine().role;
   if (Status status = admit(op); HVD_UNLIKELY(!status.is_ok())) {
-    word.fetch_and(~(shm::kRoleBit | shm::kSubmitBit), std::memory_order_seq_cst);
+    word.store(shm::kRoleBit, std::memory_order_release);
+    leave();
     return status;
   }
   channel.publish(op);

@@ -10,6 +10,8 @@ namespace hvd::engine {
 
 // Sleeps end after this even if nobody rings: a lost wake-up costs that much once and is counted.
 inline constexpr Nanoseconds kLongestSleep = std::chrono::milliseconds(100);
+// With a full ring we wait for peers to consume records, which nobody announces.
+inline constexpr Nanoseconds kOverflowSleep = std::chrono::milliseconds(1);
 // Polls without progress before a peer that nobody drives is woken (about 6 us).
 inline constexpr int kLateRingPolls = 200;
 
@@ -29,7 +31,7 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
     ++idle;
     if (idle == 1) {
       // What was published must be visible before anybody is believed to be awake.
-      std::atomic_thread_fence(std::memory_order_seq_cst);
+      role_.fence();
       first.ring();
       if (deadline.passed()) return;
     }
@@ -68,7 +70,8 @@ void Engine::park(Channel& first, const Done& done, Deadline deadline) {
   const bool work = step_all(Channel::Effort::kEverything) == StepResult::kAdvanced || done() ||
                     is_broken_.load(std::memory_order_seq_cst);
   auto result = shm::FutexResult::kWoken;
-  if (!work) result = shm::futex_wait(mine.park, 1, deadline.remaining(kLongestSleep));
+  if (!work) result = shm::futex_wait(mine.park, 1, deadline.remaining(first.has_overflow() ? kOverflowSleep : kLongestSleep));
+  const bool rung = mine.park.load(std::memory_order_seq_cst) == 0;
   job_->header().parked.fetch_sub(1, std::memory_order_seq_cst);
   mine.park.store(0, std::memory_order_seq_cst);
   if (result != shm::FutexResult::kTimedOut) {
@@ -76,7 +79,7 @@ void Engine::park(Channel& first, const Done& done, Deadline deadline) {
     return;
   }
   if (step_all(Channel::Effort::kEverything) == StepResult::kAdvanced) {
-    if (!deadline.passed()) statistics_.rescued_wakes.add();
+    if (!rung && !first.has_overflow()) statistics_.rescued_wakes.add();
   } else {
     look_after_idle(first);
   }

@@ -50,6 +50,8 @@ class HVD_CAPABILITY("engine role") EngineRole {
     return false;
   }
   void give_back() HVD_RELEASE() { word_.fetch_and(~shm::kRoleBit, std::memory_order_seq_cst); }
+  // A full fence that every tool understands: a read-modify-write of a word this rank owns.
+  void fence() { word_.fetch_or(0, std::memory_order_seq_cst); }
   bool is_taken() const { return (word_.load(std::memory_order_seq_cst) & shm::kRoleBit) != 0; }
 
  private:

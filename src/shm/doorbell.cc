@@ -9,7 +9,7 @@ void Doorbell::wake_for_flag(const std::atomic<uint32_t>& word, uint32_t value) 
     const bool wanted = want.kind == WantKind::kAny ||
                         (want.kind == WantKind::kFlag && want.where == place_of(word) &&
                          reached(value, want.index));
-    if (wanted && job_.wake(rank)) ++wakes_sent;
+    if (wanted && job_.wake(rank)) wakes_sent_.fetch_add(1, std::memory_order_relaxed);
   }
 }
 

@@ -36,7 +36,7 @@ class Doorbell {
       const Want want = unpack_want(job_.block(rank).want.load(std::memory_order_relaxed));
       const bool wanted = want.kind == WantKind::kAny ||
                           (want.kind == WantKind::kRecords && want.where == channel && present(want.index));
-      if (wanted && job_.wake(rank)) ++wakes_sent;
+      if (wanted && job_.wake(rank)) wakes_sent_.fetch_add(1, std::memory_order_relaxed);
     }
   }
 
@@ -45,7 +45,7 @@ class Doorbell {
     return static_cast<uint32_t>((reinterpret_cast<const char*>(&word) - base_) / kCacheLine);
   }
 
-  uint64_t wakes_sent = 0;  // statistics; approximate when several threads ring
+  uint64_t wakes_sent() const { return wakes_sent_.load(std::memory_order_relaxed); }
 
  private:
   void wake_for_flag(const std::atomic<uint32_t>& word, uint32_t value);
@@ -53,6 +53,7 @@ class Doorbell {
   const Job& job_;
   std::atomic<uint32_t>& parked_;
   const char* base_;
+  std::atomic<uint64_t> wakes_sent_{0};  // statistics
 };
 
 }  // namespace hvd::shm

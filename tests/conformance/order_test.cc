@@ -74,7 +74,9 @@ TEST_P(Order, RandomOrdersOnEveryRankGiveTheSameResults) {
     std::mt19937 random(static_cast<unsigned>(r.rank()) * 7919 + 1);
     auto tensors = make_tensors(60, "t");
     for (int number = 0; number < 12; ++number) ASSERT_NO_FATAL_FAILURE(step(r, tensors, random, number));
-    EXPECT_EQ(r.engine().statistics().rescued_wakes.get(), 0u) << "a wake-up was lost";
+    // A sleep that ends by its time limit just when a peer publishes looks like a lost wake-up: on a busy machine that happens
+    // now and then, a protocol that loses them does it in every step.
+    EXPECT_LE(r.engine().statistics().rescued_wakes.get(), 3u) << "wake-ups were lost";
   });
 }
 
