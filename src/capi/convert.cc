@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "wire/limits.h"
 
 namespace hvd::capi {
 namespace {
@@ -25,6 +26,13 @@ Status check_request(const hvd_request& r) {
   if (!reduce_op_from_code(r.reduce_op)) return invalid_argument(concat(kind, ": ", r.reduce_op, " is no reduction operation"));
   if (r.progress < 0 || r.progress > HVD_PROGRESS_BACKGROUND) {
     return invalid_argument(concat(kind, ": ", r.progress, " is no progress policy"));
+  }
+  if (r.device != -1) {
+    return invalid_argument(concat(kind, ": device ", r.device, " is not served by this engine; copy the tensor to host memory (device -1)"));
+  }
+  if (r.ndim > wire::kMaxDimensions || r.splits_count > static_cast<int32_t>(wire::kMaxRanks)) {
+    return invalid_argument(concat(kind, ": ", r.ndim, " dimensions and ", r.splits_count, " splits; the limits are ", wire::kMaxDimensions,
+                                   " and ", wire::kMaxRanks));
   }
   if (r.ndim < 0 || (r.ndim > 0 && r.shape == nullptr)) {
     return invalid_argument(concat(kind, ": ", r.ndim, " dimensions with shape ", r.shape == nullptr ? "null" : "given"));
@@ -56,10 +64,12 @@ engine::TensorArg tensor_of(const hvd_request& r) {
   return tensor;
 }
 
+bool has_name(const hvd_request& r) { return r.name != nullptr && *r.name != '\0'; }
+
 Status same_group(const hvd_request& first, const hvd_request& other, size_t index) {
   if (first.kind == other.kind && first.reduce_op == other.reduce_op && first.process_set == other.process_set &&
       first.prescale == other.prescale && first.postscale == other.postscale && first.wire_dtype == other.wire_dtype &&
-      first.device == other.device && (first.name == nullptr) == (other.name == nullptr)) {
+      first.device == other.device && has_name(first) == has_name(other)) {
     return Status::ok();
   }
   return invalid_argument(concat("group: request ", index, " differs from the first in kind, op, factors, wire type, device, process set or "
@@ -121,6 +131,7 @@ Status apply_init_options(const hvd_init_options& o, engine::EngineOptions& out)
     t.cross_size = o.topology.cross_size == -1 ? 1 : o.topology.cross_size;
     HVD_TRY(topology::check_topology(t));
   }
+  if (out.topology.job_id.empty()) out.topology.job_id = process_environment()("HOROVOD_JOB_ID").value_or("");
   if (out.topology.size > 1 && out.topology.job_id.empty()) {
     return invalid_argument("init: a job of more than one rank needs a job_id (or HOROVOD_JOB_ID) that its ranks share");
   }

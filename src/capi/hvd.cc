@@ -180,6 +180,9 @@ hvd_status hvd_prepared_set_buffers(hvd_prepared* prepared, size_t index, const 
     if (prepared == nullptr || index >= prepared->prepared->tensor_count()) {
       return hvd::invalid_argument(hvd::concat("prepared: no tensor ", index));
     }
+    if (input == nullptr && !prepared->prepared->is_empty(index)) {
+      return hvd::invalid_argument(hvd::concat("prepared: input of tensor ", index, " is null"));
+    }
     prepared->prepared->set_buffers(index, input, output);
     return Status::ok();
   });
@@ -287,7 +290,8 @@ int32_t hvd_process_set_add(const int32_t* ranks, int32_t count) {
     }
     auto added = engine.add_process_set({ranks, ranks + count});
     if (added) return *added;
-    const bool shut_down = added.status().code() != StatusCode::kInvalidArgument;
+    const StatusCode code = added.status().code();
+    const bool shut_down = code == StatusCode::kShutDown || code == StatusCode::kPeerLost || code == StatusCode::kStalled;
     const bool exists = added.status().message().find("exists already") != std::string::npos;
     return fail(added.status(), exists      ? HVD_PROCESS_SET_ERROR_EXISTING_SET
                                 : shut_down ? HVD_PROCESS_SET_ERROR_SHUTDOWN

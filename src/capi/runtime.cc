@@ -11,10 +11,6 @@ namespace hvd::capi {
 namespace {
 
 thread_local std::string last_error_text;
-std::atomic<bool> is_forked_child{false};
-
-void after_fork_in_child() { is_forked_child.store(true); }
-
 }  // namespace
 
 void set_last_error(const Status& status) {
@@ -34,7 +30,12 @@ Runtime& Runtime::instance() {
 
 Runtime::Runtime() {
   // A child of fork() has the memory of the engine but none of its threads, and must not speak for its parent.
-  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  pthread_atfork(nullptr, nullptr, [] { instance().orphan(); });
+}
+
+void Runtime::orphan() {
+  if (engine_.exchange(nullptr) != nullptr) is_orphan_.store(true);
+  users_.store(0);
 }
 
 Result<engine::EngineOptions> Runtime::make_options(const hvd_init_options* o) {
@@ -43,33 +44,29 @@ Result<engine::EngineOptions> Runtime::make_options(const hvd_init_options* o) {
   HVD_TRY_ASSIGN(options.settings, read_settings(environment));
   HVD_TRY_ASSIGN(options.topology, topology::topology_from_environment(environment));
   if (o != nullptr) HVD_TRY(apply_init_options(*o, options));
-  options.epoch = o != nullptr && o->epoch != 0 ? o->epoch : epoch_ + 1;
+  options.epoch = o != nullptr && o->epoch != 0 ? o->epoch : epoch_;
   set_log_options({options.settings.log_level, options.settings.log_hide_time, options.topology.rank});
   for (const std::string& warning : options.settings.warnings) HVD_LOG(kWarning, warning);
   return options;
 }
 
 Status Runtime::init(const hvd_init_options* options) {
-  if (is_forked_child.load() && is_initialized()) {
+  if (is_orphan_.load()) {
     return precondition_error("init: this process is a fork of one that has initialized Horovod; start it with exec instead");
   }
   MutexLock lock(life_mutex_);
   if (owned_ != nullptr) return Status::ok();
+  ++epoch_;  // counted whatever comes of it, as the other ranks do
   HVD_TRY_ASSIGN(engine::EngineOptions engine_options, make_options(options));
-  ++epoch_;
   HVD_TRY_ASSIGN(owned_, engine::Engine::start(std::move(engine_options)));
   engine_.store(owned_.get(), std::memory_order_seq_cst);
   return Status::ok();
 }
 
 void Runtime::shutdown() {
+  if (is_orphan_.load()) return;  // the engine belongs to the parent
   MutexLock lock(life_mutex_);
   if (owned_ == nullptr) return;
-  if (is_forked_child.load()) {
-    engine_.store(nullptr);
-    (void)owned_.release();  // belongs to the parent
-    return;
-  }
   // Calls that are waiting are ended by this; calls that begin now find no engine.
   engine_.store(nullptr, std::memory_order_seq_cst);
   owned_->shutdown(Deadline::after(std::chrono::seconds(10)));

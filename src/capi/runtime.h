@@ -43,9 +43,11 @@ class Runtime {
 
  private:
   Runtime();
+  void orphan();  // in a child of fork(): the engine and its threads are the parent's
   Result<engine::EngineOptions> make_options(const hvd_init_options* options) HVD_REQUIRES(life_mutex_);
 
   std::atomic<engine::Engine*> engine_{nullptr};
+  std::atomic<bool> is_orphan_{false};
   alignas(64) std::atomic<int64_t> users_{0};
   Mutex life_mutex_;
   std::unique_ptr<engine::Engine> owned_ HVD_GUARDED_BY(life_mutex_);

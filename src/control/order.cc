@@ -73,7 +73,7 @@ Look Order::next_in_lockstep() {
   if (!uniform) return match_in_lockstep();
   slot_ = slot;
   matched_in_log_ = false;
-  ++lockstep_count;
+  lockstep_count_.store(lockstep_count() + 1, std::memory_order_relaxed);
   return Look::kUniform;
 }
 
@@ -84,6 +84,7 @@ Look Order::match_in_lockstep() {
   for (int rank = 0; rank < size_; ++rank) {
     Mark& mark = marks_[static_cast<size_t>(rank)];
     if (Status status = read_mark(rank, cursor_[static_cast<size_t>(rank)], mark); !status) return fail(status);
+    directory_.saw_view(rank, record_of(rank).view);
     if (mark.slot == kJoinSlot) {
       same = false;
       continue;
@@ -96,7 +97,7 @@ Look Order::match_in_lockstep() {
   if (same) {
     slot_ = kNoSlot;
     matched_in_log_ = false;
-    ++lockstep_count;
+    lockstep_count_.store(lockstep_count() + 1, std::memory_order_relaxed);
     return Look::kMatched;
   }
   enter_log_mode();
@@ -228,7 +229,7 @@ Look Order::follow(uint64_t entry) {
   slot_ = kNoSlot;
   matched_in_log_ = true;
   resync_after_ = (entry & kResync) != 0;
-  ++log_count;
+  log_count_.store(log_count() + 1, std::memory_order_relaxed);
   return Look::kMatched;
 }
 
@@ -284,6 +285,7 @@ bool Order::scan_one(int rank) {
   Mark mark;
   failure_ = read_mark(rank, stream.scanned, mark);
   if (!failure_.is_ok()) return false;
+  directory_.saw_view(rank, board_.record(rank, stream.scanned).view);
   if (mark.slot == kJoinSlot) {
     stream.join_seen = true;
     return false;
@@ -347,7 +349,6 @@ Status Order::read_mark(int rank, uint32_t index, Mark& mark) const {
   mark.slot = record.slot;
   mark.flags = record.flags;
   mark.payload_bytes = record.length;
-  directory_.saw_view(rank, record.view);
   if (mark.slot == kJoinSlot || (mark.flags & kNoPayload) != 0) return Status::ok();
   std::span<const std::byte> payload;
   if ((mark.flags & kPayloadInline) != 0) {

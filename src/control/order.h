@@ -118,7 +118,8 @@ class Order {
   // Are the words read next plausible? For slow paths.
   Status check() const;
 
-  uint64_t lockstep_count = 0, log_count = 0;
+  uint64_t lockstep_count() const { return lockstep_count_.load(std::memory_order_relaxed); }
+  uint64_t log_count() const { return log_count_.load(std::memory_order_relaxed); }
 
  private:
   struct Pending {
@@ -179,6 +180,8 @@ class Order {
   std::vector<bool> joined_;
   int joined_count_ = 0;
   int last_joined_ = -1;
+  // Statistics: written with the role, read by anybody.
+  std::atomic<uint64_t> lockstep_count_{0}, log_count_{0};
 };
 
 template <typename Fn>

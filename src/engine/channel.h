@@ -69,6 +69,7 @@ class Channel final : private control::Directory {
   int me() const { return options_.me; }
   const std::vector<int32_t>& global_ranks() const { return options_.global_ranks; }
   const std::vector<int>& local_ranks() const { return options_.local_ranks; }
+  int32_t my_rank() const { return options_.global_ranks[static_cast<size_t>(me())]; }
 
   // ---- submission side: submit lock held ----
   // Checks the submission alone and fills `op`. On failure nothing has changed.
@@ -91,17 +92,20 @@ class Channel final : private control::Directory {
   // Ranks of this host that this rank waits for in a data phase and that nobody drives are woken.
   uint64_t ring_late_peers();
   bool waits_for_driven_peers() const;
-  // In a data phase, for a rank that is in `state`.
-  bool waits_for_rank_in_state(shm::RankState state) const;
+  // In a data phase, for a member that takes no further part.
+  bool waits_for_closed_member() const;
+  bool has_leaving_member() const;
+  // fail_pending, and every later submission fails the same way; peers see that this rank takes no further part.
+  void close(const Status& status);
+  bool is_closed() const { return is_closed_.load(std::memory_order_relaxed); }
   // Everything pending ends with this status.
   void fail_pending(const Status& status);
   Status check_shared_words() const;
-  uint64_t lockstep_count() const { return order_.lockstep_count; }
-  uint64_t log_count() const { return order_.log_count; }
+  uint64_t lockstep_count() const { return order_.lockstep_count(); }
+  uint64_t log_count() const { return order_.log_count(); }
   uint64_t evictions() const { return slots_.evictions(); }
   size_t cache_entries() const { return slots_.live_count(); }
-  uint64_t wakes_sent() { return link_.bell().wakes_sent(); }
-  std::string slot_name(uint32_t slot) const;
+  uint64_t wakes_sent() const { return link_.bell().wakes_sent(); }
 
   // Stall report: names in the streams that are not in all of them. Needs the role.
   struct Waiting {
@@ -129,8 +133,10 @@ class Channel final : private control::Directory {
   void deposit(const Operation& op, std::byte* to) const;
   void flush_overflow();
   void ring_sleepers();
+  void free_read_messages();
 
   // engine side
+  StepResult step_unguarded(Effort effort);
   bool run_uniform();
   bool run_matched();
   bool run_cached(Operation* op, const negotiate::SlotPtr& slot, std::span<control::Mark> marks);
@@ -166,9 +172,13 @@ class Channel final : private control::Directory {
   std::atomic<uint32_t> tail_{0};                    // records published; the role only compares it
   uint32_t watermark_ = 0;
   std::deque<Operation*> overflow_;                  // the ring was full
+  // Request messages in the arena, by record: freed when all peers have read the record.
+  std::deque<std::pair<uint32_t, std::byte*>> messages_;
   std::atomic<bool> has_overflow_{false};
   std::atomic<uint32_t> published_{0};               // operations admitted
   bool is_joining_ = false;
+  std::atomic<bool> is_closed_{false};               // closed_status_ is set
+  Status closed_status_;
 
   // engine side
   uint32_t finished_ = 0;

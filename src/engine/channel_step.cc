@@ -43,6 +43,16 @@ void Channel::fail(Status status) {
 }
 
 StepResult Channel::step(Effort effort) {
+  try {
+    return step_unguarded(effort);
+  } catch (const std::bad_alloc&) {
+    fail(Status(StatusCode::kOutOfMemory, "no memory to run an operation"));
+    return StepResult::kNothing;
+  }
+}
+
+StepResult Channel::step_unguarded(Effort effort) {
+  if (HVD_UNLIKELY(is_closed())) return StepResult::kNothing;
   if (HVD_UNLIKELY(has_overflow_.load(std::memory_order_relaxed))) {
     {
       SubmitGuard guard(host_.submit_lock());
@@ -98,6 +108,10 @@ void Channel::saw_view(int rank, uint32_t view) {
 // Lockstep, all ranks name the same slot: the fast path.
 bool Channel::run_uniform() {
   Operation* op = own_[order_.index_of(me()) % control::kRecords];
+  if (HVD_UNLIKELY(op == nullptr || op->slot == nullptr || op->slot->id != order_.slot())) {
+    fail(corrupted(concat("record ", order_.index_of(me()), " of this rank is not what it wrote")));
+    return false;
+  }
   Slot& slot = *op->slot;
   slot.last_used = ++agreed_;
   if (slot.is_unnamed) ++unnamed_agreed_[static_cast<size_t>(slot.kind())];
@@ -192,6 +206,7 @@ bool Channel::run_cached(Operation* op, const SlotPtr& slot_ptr, std::span<Mark>
     if (!mark.present) continue;
     if ((mark.flags & (control::kSharedBuffers | control::kNoPayload)) != 0) deposited = false;
     if (deposited && mark.payload_bytes != slot.deposit_of[static_cast<size_t>(rank)]) {
+      running_.push_back(op);
       fail(corrupted(concat("record ", mark.index, " of member ", rank, " deposits ", mark.payload_bytes, " bytes, expected ",
                             slot.deposit_of[static_cast<size_t>(rank)])));
       return false;
@@ -305,13 +320,13 @@ void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) 
   if (HVD_UNLIKELY(op.is_traced)) trace_start(op, slot);
   host_.flight().set_state(op.flight, FlightState::kRunning);
   build_work(op, slot, {size(), me(), &options_.global_ranks});
+  running_.push_back(&op);  // before anything can fail: whatever is here is failed with the channel
   if (all_share(slot, marks)) {
     if (!map_shared(op, slot, marks)) return;
     host_.statistics().shared_operations.add();
   } else {
     host_.statistics().streamed_operations.add();
   }
-  running_.push_back(&op);
   executor_.add(op.work);
 }
 
@@ -368,10 +383,6 @@ void Channel::finish(Operation& op, const Status& status) {
   if (HVD_UNLIKELY(op.is_traced)) trace_end(op);
   if (HVD_LIKELY(op.name != nullptr)) op.name->in_flight.store(false, std::memory_order_relaxed);
   for (NameState* state : op.names) state->in_flight.store(false, std::memory_order_relaxed);
-  if (HVD_UNLIKELY(op.message != nullptr)) {
-    (void)host_.job().arena().free(op.message).is_ok();
-    op.message = nullptr;
-  }
   if (HVD_UNLIKELY(op.request != nullptr && !op.is_unnamed)) {
     SubmitGuard guard(host_.submit_lock());
     if (op.name != nullptr) names_.forget_if_idle(op.name);
@@ -452,9 +463,29 @@ bool Channel::waits_for_driven_peers() const {
   return member < 0 || host_.job().is_driven(options_.local_ranks[static_cast<size_t>(member)]);
 }
 
-bool Channel::waits_for_rank_in_state(shm::RankState state) const {
-  const int peer = link_.local_rank(link_.want_member());
-  return host_.job().block(peer).state.load(std::memory_order_seq_cst) == static_cast<uint32_t>(state);
+bool Channel::waits_for_closed_member() const {
+  const int member = link_.want_member();
+  const auto state = host_.job().block(link_.local_rank(member)).state.load(std::memory_order_seq_cst);
+  return link_.is_closed(member) || state == static_cast<uint32_t>(shm::RankState::kLeft);
+}
+
+bool Channel::has_leaving_member() const {
+  for (int member = 0; member < size(); ++member) {
+    const auto state = host_.job().block(link_.local_rank(member)).state.load(std::memory_order_seq_cst);
+    const bool leaves = state == static_cast<uint32_t>(shm::RankState::kLeaving) || state == static_cast<uint32_t>(shm::RankState::kLeft);
+    if (leaves || link_.is_closed(member)) return true;
+  }
+  return false;
+}
+
+void Channel::close(const Status& status) {
+  {
+    SubmitGuard guard(host_.submit_lock());
+    if (!is_closed()) closed_status_ = status;
+    is_closed_.store(true, std::memory_order_relaxed);
+  }
+  link_.post_closed();
+  fail_pending(status);
 }
 
 Status Channel::check_shared_words() const {
@@ -464,14 +495,6 @@ Status Channel::check_shared_words() const {
                             " in the shared segment is corrupted"));
   }
   return Status::ok();
-}
-
-std::string Channel::slot_name(uint32_t slot) const {
-  const Slot* found = slots_.find(slot);
-  if (found == nullptr) return concat("slot ", slot);
-  const auto& tensors = found->requests[0].tensors;
-  if (tensors.empty() || tensors[0].name.empty()) return "";
-  return tensors.size() == 1 ? tensors[0].name : concat(tensors[0].name, " (group of ", tensors.size(), ")");
 }
 
 std::vector<Channel::Waiting> Channel::waiting() const {

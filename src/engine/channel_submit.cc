@@ -26,7 +26,9 @@ uint64_t group_key(const Submission& s) {
   return key;
 }
 
-Status check_pointers(const Submission& s) {
+Status check_pointers(const Submission& s, int32_t my_rank) {
+  // What a broadcast sends comes from the root alone.
+  if (s.kind == wire::Kind::kBroadcast && s.root_rank != my_rank) return Status::ok();
   for (const TensorArg& tensor : s.tensors) {
     uint64_t count = 1;
     for (const int64_t dim : tensor.shape) count *= static_cast<uint64_t>(dim);
@@ -55,6 +57,7 @@ void Channel::fill_buffers(const Submission& s, Operation& op) {
 }
 
 Status Channel::admit(const Submission& s, Operation& op) {
+  if (HVD_UNLIKELY(is_closed())) return closed_status_;
   if (HVD_LIKELY(s.tensors.size() == 1 && !s.tensors[0].name.empty())) {
     NameState* state = names_.find(s.tensors[0].name, hash_bytes(s.tensors[0].name));
     if (HVD_LIKELY(state != nullptr)) {
@@ -68,15 +71,17 @@ Status Channel::admit(const Submission& s, Operation& op) {
   const bool is_unnamed = s.tensors.empty() || s.tensors[0].name.empty();
   const SlotPtr slot = is_unnamed ? names_.find_unnamed(signature_hash(s)) : names_.find_group(group_key(s));
   if (slot == nullptr || !says_the_same(s, slot->request_of(me()))) return admit_miss(s, op);
+  HVD_TRY(check_pointers(s, my_rank()));
   HVD_TRY(take_names(s, op));
   op.is_unnamed = is_unnamed;
   return admit_prepared(slot, nullptr, s, op);
 }
 
 Status Channel::admit_prepared(const SlotPtr& slot, NameState* name, const Submission& s, Operation& op) {
+  if (HVD_UNLIKELY(is_closed())) return closed_status_;
   if (name != nullptr) {
     if (name->in_flight.load(std::memory_order_relaxed)) return duplicate_name(s.kind, name->name);
-    HVD_TRY(check_pointers(s));
+    HVD_TRY(check_pointers(s, my_rank()));
     name->in_flight.store(true, std::memory_order_relaxed);
   }
   fill_buffers(s, op);
@@ -95,7 +100,7 @@ Status Channel::admit_miss(const Submission& s, Operation& op) {
     is_joining_ = true;
     join_operation_ = &op;
   }
-  HVD_TRY(check_pointers(s));
+  HVD_TRY(check_pointers(s, my_rank()));
   HVD_TRY(take_names(s, op));
   fill_buffers(s, op);
   op.is_unnamed = op.name == nullptr && op.names.empty();
@@ -148,7 +153,7 @@ void Channel::publish(Operation& op) {
   const std::string_view name = op.name != nullptr      ? std::string_view(op.name->name)
                                 : !op.names.empty()     ? std::string_view(op.names[0]->name)
                                                         : std::string_view();
-  op.flight = host_.flight().begin(op.kind, options_.id, op.slot != nullptr ? op.slot->id : kFlightNoSlot, op.bytes, name);
+  op.flight = host_.flight().begin(op.kind, options_.id, op.bytes, name);
   published_.store(published_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (trace::Timeline* timeline = host_.timeline();
       HVD_UNLIKELY(timeline != nullptr) && op.kind != wire::Kind::kBarrier) {
@@ -268,6 +273,7 @@ void Channel::write_message(Operation& op, Record& record, uint32_t index) {
     return;
   }
   watermark();
+  free_read_messages();
   if (const auto at = eager_.take(index, bytes, watermark_)) {
     std::memcpy(board_.eager(me()) + *at, message.data(), bytes);
     record.offset = *at;
@@ -279,9 +285,16 @@ void Channel::write_message(Operation& op, Record& record, uint32_t index) {
   record.flags = control::kPayloadArena;
   record.offset = UINT32_MAX;  // no memory: peers refuse it, and the job ends with a clear text
   if (auto memory = host_.job().arena().alloc(bytes)) {
-    op.message = *memory;
-    std::memcpy(op.message, message.data(), bytes);
-    record.offset = static_cast<uint32_t>(host_.job().arena().offset_of(op.message) / shm::Arena::kAlignment);
+    messages_.emplace_back(index, *memory);
+    std::memcpy(*memory, message.data(), bytes);
+    record.offset = static_cast<uint32_t>(host_.job().arena().offset_of(*memory) / shm::Arena::kAlignment);
+  }
+}
+
+void Channel::free_read_messages() {
+  while (!messages_.empty() && shm::reached(watermark_, messages_.front().first + 1)) {
+    (void)host_.job().arena().free(messages_.front().second).is_ok();
+    messages_.pop_front();
   }
 }
 

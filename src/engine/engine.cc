@@ -2,8 +2,10 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/engine_wait.inc.h"
@@ -22,6 +24,12 @@ Status check_one_host(const topology::Topology& t) {
   if (t.local_size == t.size && t.local_rank == t.rank) return Status::ok();
   return precondition_error(concat("init: rank ", t.rank, " of ", t.size, " is local rank ", t.local_rank, " of ", t.local_size,
                                    "; this version runs jobs on one host, where both are the same"));
+}
+
+// Counted, so that what belongs to an earlier engine of this process is recognised.
+uint64_t next_engine_number() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
 }
 
 uint64_t memory_of_machine() {
@@ -65,12 +73,14 @@ Result<std::unique_ptr<Engine>> Engine::start(EngineOptions options) {
 }
 
 Engine::Engine(EngineOptions options, std::unique_ptr<shm::Job> job)
-    : topology_(std::move(options.topology)),
+    : number_(next_engine_number()),
+      topology_(std::move(options.topology)),
       settings_(std::move(options.settings)),
       job_(std::move(job)),
       submit_lock_(job_->mine().role),
       role_(job_->mine().role),
       flight_(*job_),
+      handles_(number_),
       registry_(job_->header().channel_pool_bytes),
       stall_(settings_),
       sync_operation_(std::make_unique<Operation>()) {
@@ -86,7 +96,7 @@ Status Engine::open_global_set(const std::vector<std::vector<int32_t>>& static_s
   std::vector<int32_t> ranks(static_cast<size_t>(topology_.size));
   std::iota(ranks.begin(), ranks.end(), 0);
   HVD_TRY_ASSIGN(const SetRegistry::Place place, registry_.reserve(ranks));
-  const uint64_t offset = job_->header().channel_pool_offset + place.offset;
+  const uint64_t offset = job_->channel_pool_offset() + place.offset;
   HVD_TRY(job_->segment().commit_if_limited(offset, place.bytes));
   ChannelOptions options{0, ranks, {ranks.begin(), ranks.end()}, topology_.rank, static_cast<size_t>(settings_.cache_capacity)};
   registry_.open(place, std::make_unique<Channel>(*this, std::move(options), job_->base() + offset));
@@ -97,11 +107,39 @@ Status Engine::open_global_set(const std::vector<std::vector<int32_t>>& static_s
   const auto frozen_after = std::chrono::duration_cast<Nanoseconds>(settings_.frozen_peer_time);
   HVD_TRY_ASSIGN(watch_, Watch::start(*this, *job_, frozen_after));
   background_ = std::jthread([this](const std::stop_token& stop) { background_main(stop); });
+  HVD_TRY(agree_on_static_sets(static_sets));
   for (const auto& set : static_sets) {
     auto added = add_process_set(set);
     if (!added) return Status(added.status().code(), concat("init: ", added.status().message()));
   }
   return Status::ok();
+}
+
+// All ranks must ask for the same sets; a rank that asks for more would wait for ever.
+Status Engine::agree_on_static_sets(const std::vector<std::vector<int32_t>>& sets) {
+  if (topology_.size == 1) return Status::ok();
+  uint64_t hash = sets.size();
+  for (std::vector<int32_t> set : sets) {
+    std::sort(set.begin(), set.end());
+    for (const int32_t rank : set) hash = mix(hash, static_cast<uint32_t>(rank) + 1ull);
+    hash = mix(hash, set.size());
+  }
+  const int64_t mine[2] = {static_cast<int64_t>(hash >> 1), -static_cast<int64_t>(hash >> 1)};
+  int64_t least[2] = {0, 0};
+  const int64_t shape = 2;
+  TensorArg tensor;
+  tensor.name = "<static process sets>";
+  tensor.dtype = DType::kInt64;
+  tensor.shape = {&shape, 1};
+  tensor.input = mine;
+  tensor.output = least;
+  Submission s;
+  s.reduce_op = ReduceOp::kMin;
+  s.tensors = {&tensor, 1};
+  const Status status = run(0, s, Deadline::after(settings_.rendezvous_timeout));
+  if (!status.is_ok()) return Status(status.code(), concat("init: agreeing on process sets: ", status.message()));
+  if (least[0] == -least[1]) return Status::ok();  // the smallest equals the largest
+  return invalid_argument(concat("init: the ranks were given different process sets (this rank: ", sets.size(), ")"));
 }
 
 Engine::~Engine() {
@@ -167,9 +205,10 @@ void Engine::shutdown(Deadline deadline) {
   job_->wake_everybody();
   notify_local_waiters();
   stop_threads();
+  // Other threads may still be on their way out of a call: files are completed here, freed with the engine.
   MutexLock lock(timeline_mutex_);
   timeline_.store(nullptr);
-  timelines_.clear();
+  for (const auto& timeline : timelines_) (void)timeline->flush().is_ok();
 }
 
 // ---- failure ---------------------------------------------------------------------------------------------
@@ -207,12 +246,8 @@ void Engine::handle_failures() {
 void Engine::fail_everything(const Status& status) {
   const bool had_pending = pending_count() != 0;
   if (had_pending && status.code() != StatusCode::kShutDown) print_flight_record(status);
-  for (Channel* channel : registry_.open_channels()) channel->fail_pending(status);
-  if (is_broken_.load(std::memory_order_relaxed)) {
-    // Nobody may wait for this rank any more.
-    job_->mine().state.store(static_cast<uint32_t>(shm::RankState::kLeft), std::memory_order_seq_cst);
-    job_->wake_everybody();
-  }
+  for (Channel* channel : registry_.open_channels()) channel->close(status);
+  job_->wake_everybody();  // nobody may wait for this rank any more
 }
 
 void Engine::print_flight_record(const Status& status) {
@@ -226,16 +261,13 @@ void Engine::print_flight_record(const Status& status) {
 }
 
 std::string Engine::recent_operations(size_t most) {
-  return flight_.describe(job_->rank(), most, [this](uint32_t set, uint32_t slot) {
-    Channel* channel = registry_.channel(static_cast<int32_t>(set));
-    return channel == nullptr ? concat("slot ", slot) : channel->slot_name(slot);
-  });
+  return flight_.describe(job_->rank(), most);
 }
 
 void Engine::peer_lost(int rank, const std::string& how) {
   const shm::RankBlock& peer = job_->block(rank);
   fail(Status(StatusCode::kPeerLost, concat("rank ", peer.global_rank, " (pid ", peer.pid.load(), ", host ",
-                                            std::string_view(peer.hostname), ") ", how)),
+                                            std::string_view(peer.hostname, strnlen(peer.hostname, sizeof peer.hostname)), ") ", how)),
        rank);
   tick();
 }
@@ -266,30 +298,28 @@ void Engine::look_after_idle(Channel&) {
 }
 
 bool Engine::waits_for_somebody_who_left() {
-  for (Channel* channel : registry_.open_channels()) {
-    if (channel->is_busy() && channel->waits_for_rank_in_state(shm::RankState::kLeft)) return true;
-  }
-  return false;
+  return std::any_of(registry_.open_channels().begin(), registry_.open_channels().end(),
+                     [](const Channel* c) { return c->is_busy() && c->waits_for_closed_member(); });
 }
 
-// A rank has begun to leave: what is agreed is finished, the rest can never be.
+// A rank has begun to leave: in the sets it belongs to, what is agreed is finished, the rest can never be.
 void Engine::close_when_peers_leave() {
-  while (step_all(Channel::Effort::kEverything) == StepResult::kAdvanced) {
+  for (size_t i = 0; i < registry_.open_channels().size(); ++i) {
+    Channel& channel = *registry_.open_channels()[i];
+    if (channel.is_closed() || !channel.has_leaving_member()) continue;
+    while (channel.step(Channel::Effort::kEverything) == StepResult::kAdvanced) {
+    }
+    if (channel.is_busy() && !channel.waits_for_closed_member()) continue;  // still runs; look again later
+    channel.close(shut_down_status());
+    job_->wake_everybody();
   }
-  if (is_busy() && !waits_for_somebody_who_left()) return;  // still runs; look again later
-  {
-    MutexLock lock(failure_mutex_);
-    if (failure_.is_ok()) failure_ = shut_down_status();
-  }
-  is_broken_.store(true, std::memory_order_seq_cst);
 }
 
 void Engine::check_stalls(TimePoint now) {
   stall_.looked(now);
   for (Channel* channel : registry_.open_channels()) {
     const auto last_done = [&](int member) {
-      return flight_.describe(channel->local_ranks()[static_cast<size_t>(member)], 1,
-                              [&](uint32_t, uint32_t slot) { return channel->slot_name(slot); });
+      return flight_.describe(channel->local_ranks()[static_cast<size_t>(member)], 1);
     };
     const StallReport report = stall_.look(now, channel->id(), channel->global_ranks(), channel->waiting(), last_done);
     if (report.text.empty()) continue;
@@ -341,16 +371,15 @@ Status Engine::stop_timeline() {
 
 Engine::OrderCounts Engine::order_counts() {
   OrderCounts counts;
-  // Nobody steps while we read; if somebody does, the numbers of a moment ago are good enough for statistics.
-  const bool has_role = role_.try_take();
-  for (Channel* channel : registry_.open_channels()) {
+  for (const int32_t id : registry_.ids()) {
+    const Channel* channel = registry_.channel(id);
+    if (channel == nullptr) continue;
     counts.lockstep += channel->lockstep_count();
     counts.logged += channel->log_count();
     counts.evictions += channel->evictions();
     counts.entries += channel->cache_entries();
     counts.wakes += channel->wakes_sent();
   }
-  if (has_role) leave();
   return counts;
 }
 

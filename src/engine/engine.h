@@ -127,6 +127,10 @@ class Engine final : public ChannelHost, public WatchHost {
   template <typename Done>
   void park(Channel& first, const Done& done, Deadline deadline) HVD_REQUIRES(role_);
   void look_after_idle(Channel& first) HVD_REQUIRES(role_);
+  // No other channel needs stepping while this one is driven.
+  bool is_alone(const Channel& first) const { return registry_.open_channels().size() == 1 && !first.is_closed(); }
+  shm::Want want_of(const Channel& first) const { return is_alone(first) ? first.want() : shm::Want{}; }
+  Status agree_on_static_sets(const std::vector<std::vector<int32_t>>& sets);
   void handle_failures() HVD_REQUIRES(role_);
   void close_when_peers_leave() HVD_REQUIRES(role_);
   bool waits_for_somebody_who_left() HVD_REQUIRES(role_);
@@ -153,6 +157,7 @@ class Engine final : public ChannelHost, public WatchHost {
   Status finish_run(Operation& op, Deadline deadline) HVD_RELEASE(role_);
   void after_submit(Channel& channel, bool in_background, bool waiter_only);
   Status admit_prepared(Channel& channel, Prepared& prepared, Operation& op);
+  Status check_prepared(const Prepared& prepared) const;
   void background_main(const std::stop_token& stop);
   void run_background(const std::stop_token& stop) HVD_REQUIRES(role_);
   bool background_has_work() HVD_REQUIRES(role_);
@@ -161,6 +166,7 @@ class Engine final : public ChannelHost, public WatchHost {
   void fail(const Status& status, int rank);
   void print_flight_record(const Status& status);
 
+  const uint64_t number_;  // among the engines of this process
   const topology::Topology topology_;
   Settings settings_;
   std::unique_ptr<shm::Job> job_;
@@ -186,6 +192,7 @@ class Engine final : public ChannelHost, public WatchHost {
   std::atomic<uint32_t> local_waiters_{0};    // threads that wait for the role holder; Dekker with local_event_
   std::atomic<uint32_t> local_event_{0};
   std::atomic<uint32_t> background_operations_{0};  // pending ones that the background thread must drive
+  std::atomic<bool> background_sleeps_with_role_{false};
   std::atomic<uint64_t> submitted_{0}, finished_{0};
 
   std::atomic<bool> is_broken_{false};        // failure_ is set

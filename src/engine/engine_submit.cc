@@ -5,6 +5,7 @@
 #include "engine/affinity.h"
 #include "engine/engine.h"
 #include "engine/engine_wait.inc.h"
+#include "negotiate/validate.h"
 
 namespace hvd::engine {
 
@@ -31,12 +32,12 @@ void Engine::completed(Operation& op) {
   if (HVD_LIKELY(callback == nullptr)) {
     handles_.completed(op);
   } else {
-    // After handles_.completed() somebody may release the operation: take what the callback needs before.
     void* context = op.callback_context;
     const uint64_t handle = op.handle;
     const Status status = op.status;
-    handles_.completed(op);
+    handles_.completed(op, HandleTable::Keep::kYes);  // the handle is valid in the callback
     callback(context, handle, static_cast<int>(status.code()), status.message().c_str());
+    handles_.let_go(op);
   }
   if (HVD_UNLIKELY(local_waiters_.load(std::memory_order_seq_cst) != 0)) notify_local_waiters();
 }
@@ -80,7 +81,7 @@ StepResult Engine::step_all(Channel::Effort effort) {
     Channel& channel = *registry_.open_channels()[i];
     const StepResult one = channel.step(effort);
     if (one == StepResult::kAdvanced || (one == StepResult::kLargeWaiting && result == StepResult::kNothing)) result = one;
-    if (HVD_UNLIKELY(!channel.failure().is_ok())) {
+    if (HVD_UNLIKELY(!channel.failure().is_ok() && !is_broken_.load(std::memory_order_relaxed))) {
       fail(channel.failure(), topology_.rank);
       fail_everything(health());
       return StepResult::kAdvanced;
@@ -158,7 +159,13 @@ Status Engine::admit_prepared(Channel& channel, Prepared& prepared, Operation& o
   return Status::ok();
 }
 
+Status Engine::check_prepared(const Prepared& prepared) const {
+  if (prepared.engine_number == number_) return Status::ok();
+  return invalid_argument("prepared submission: it belongs to a job that has been shut down; prepare it again");
+}
+
 Status Engine::run(Prepared& prepared, Deadline deadline) {
+  HVD_TRY(check_prepared(prepared));
   Channel* channel = prepared.channel;
   uint32_t free = 0;
   const bool here = prepared.submission().progress != ProgressPolicy::kBackground && prepared.submission().on_complete == nullptr &&
@@ -211,6 +218,7 @@ Result<uint64_t> Engine::submit(int32_t set, const Submission& s) {
 }
 
 Result<uint64_t> Engine::submit(Prepared& prepared) {
+  HVD_TRY(check_prepared(prepared));
   HVD_TRY(health());
   HVD_TRY_ASSIGN(Channel* const channel, channel_of(prepared.set(), "prepared submission"));
   if (channel != prepared.channel) return invalid_argument("prepared submission: its process set was removed");
@@ -221,8 +229,10 @@ Result<uint64_t> Engine::submit(Prepared& prepared) {
 Result<std::unique_ptr<Prepared>> Engine::prepare(int32_t set, const Submission& s) {
   HVD_TRY(health());
   HVD_TRY_ASSIGN(Channel* const channel, channel_of(set, wire::kind_lower_name(s.kind)));
+  HVD_TRY(negotiate::validate_local(make_request(s), channel->global_ranks()));
   auto prepared = std::make_unique<Prepared>(set, s);
   prepared->channel = channel;
+  prepared->engine_number = number_;
   return prepared;
 }
 
@@ -258,7 +268,9 @@ Status Engine::poll(uint64_t handle) {
   if (op == nullptr) return unknown_handle(handle);
   const bool found_done = op->is_done();
   const bool first = handles_.first_poll(*op);
-  const Status found = found_done && !first ? op->status : Status(StatusCode::kInProgress, "in progress");
+  // A success is never reported by the first poll; a failure always is.
+  const bool tell = found_done && (!first || !op->status.is_ok());
+  const Status found = tell ? op->status : Status(StatusCode::kInProgress, "in progress");
   if (!found_done && role_.try_take()) {
     step_all(Channel::Effort::kEverything);
     if (is_broken_.load(std::memory_order_relaxed)) handle_failures();
@@ -271,6 +283,7 @@ Status Engine::wait(uint64_t handle, Deadline deadline) {
   Operation* op = handles_.find(handle);
   if (op == nullptr) return unknown_handle(handle);
   HVD_TRY(wait_until([&] { return op->is_done(); }, *op->channel, deadline));
+  handles_.first_poll(*op);  // whoever has waited knows
   return op->status;
 }
 
@@ -287,6 +300,7 @@ Status Engine::wait_many(const uint64_t* handles, size_t count, Deadline deadlin
     return done_count == count;
   };
   HVD_TRY(wait_until(all_done, *ops[0]->channel, deadline));
+  for (Operation* op : ops) handles_.first_poll(*op);
   for (const Operation* op : ops) {
     if (!op->status.is_ok()) return op->status;
   }
@@ -294,10 +308,7 @@ Status Engine::wait_many(const uint64_t* handles, size_t count, Deadline deadlin
 }
 
 Status Engine::release(uint64_t handle) {
-  Operation* op = handles_.find(handle);
-  if (op == nullptr) return unknown_handle(handle);
-  handles_.release(*op);
-  return Status::ok();
+  return handles_.release(handle) ? Status::ok() : unknown_handle(handle);
 }
 
 Result<Operation*> Engine::completed_operation(uint64_t handle) {
@@ -326,10 +337,11 @@ Result<int32_t> Engine::join(Deadline deadline) {
   Submission s;
   s.kind = wire::Kind::kJoin;
   HVD_TRY_ASSIGN(const uint64_t handle, submit(0, s));
-  HVD_TRY(wait(handle, deadline));
-  HVD_TRY_ASSIGN(const Operation* const op, completed_operation(handle));
-  const int32_t last = op->number;
+  const Status status = wait(handle, deadline);
+  int32_t last = -1;
+  if (auto op = completed_operation(handle)) last = (*op)->number;
   HVD_TRY(release(handle));
+  HVD_TRY(status);
   return last;
 }
 
@@ -383,17 +395,18 @@ Result<bool> Engine::remove_process_set(int32_t id) {
 Status Engine::begin_internal(const wire::Request& request, Operation& op) HVD_NO_THREAD_SAFETY_ANALYSIS {
   if (request.kind == wire::Kind::kProcessSetRemove) {
     const int32_t id = request.ranks.at(0);
+    op.work.reset(native::WorkKind::kFence);  // nothing to run
     Channel* channel = registry_.channel(id);
     HVD_TRY(registry_.remove(id));
     if (channel != nullptr) {
-      channel->fail_pending(Status(StatusCode::kAborted, concat("process set ", id, " has been removed")));
+      channel->close(Status(StatusCode::kAborted, concat("process set ", id, " has been removed")));
     }
     return Status::ok();
   }
   HVD_TRY_ASSIGN(const SetRegistry::Place place, registry_.reserve(request.ranks));
   op.number = place.id;
   opening_sets_[place.id] = place;
-  const uint64_t offset = job_->header().channel_pool_offset + place.offset;
+  const uint64_t offset = job_->channel_pool_offset() + place.offset;
   op.work.reset(native::WorkKind::kFence);
   // A region may have belonged to a set that was removed: it starts as zeros again, when nobody uses it any more.
   op.work.leader_action = [this, offset, place] {
@@ -414,7 +427,7 @@ void Engine::end_internal(Operation& op) HVD_NO_THREAD_SAFETY_ANALYSIS {
   if (me != ranks.end()) {
     ChannelOptions options{static_cast<uint32_t>(place.id), ranks, {ranks.begin(), ranks.end()},
                            static_cast<int>(me - ranks.begin()), static_cast<size_t>(settings_.cache_capacity)};
-    channel = std::make_unique<Channel>(*this, std::move(options), job_->base() + job_->header().channel_pool_offset + place.offset);
+    channel = std::make_unique<Channel>(*this, std::move(options), job_->base() + job_->channel_pool_offset() + place.offset);
   }
   registry_.open(place, std::move(channel));
 }
@@ -450,12 +463,16 @@ void Engine::run_background(const std::stop_token& stop) {
     if (!has_own_work && !is_busy()) return;
     if (++idle < kIdlePolls) {
       cpu_pause();
-    } else if (has_own_work) {
-      ring_sleepers();
-      statistics_.late_rings.add(global_->ring_late_peers());
-      park(*global_, [&] { return stop.stop_requested(); }, Deadline::never());
     } else {
-      return;  // whoever is stuck on us rings
+      ring_sleepers();
+      for (Channel* channel : registry_.open_channels()) statistics_.late_rings.add(channel->ring_late_peers());
+      const auto called_off = [&] {
+        return stop.stop_requested() || (!has_own_work && local_waiters_.load(std::memory_order_seq_cst) != 0);
+      };
+      background_sleeps_with_role_.store(true, std::memory_order_seq_cst);
+      park(*global_, called_off, Deadline::never());
+      background_sleeps_with_role_.store(false, std::memory_order_seq_cst);
+      if (called_off()) return;
     }
   }
 }

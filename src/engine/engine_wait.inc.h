@@ -17,10 +17,13 @@ inline constexpr int kLateRingPolls = 200;
 
 template <typename Done>
 void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
+  uint32_t advanced = 0;
   for (int idle = 0;;) {
     if (first.step(Channel::Effort::kOne) == StepResult::kAdvanced) {
       idle = 0;
       if (HVD_LIKELY(done())) return;
+      // Others may keep us busy for ever: a deadline holds all the same.
+      if (++advanced % 64 == 0 && deadline.passed()) return;
       continue;
     }
     if (done()) return;
@@ -35,8 +38,9 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
       first.ring();
       if (deadline.passed()) return;
     }
-    if (registry_.open_channels().size() > 1 && step_all(Channel::Effort::kEverything) == StepResult::kAdvanced) {
+    if (!is_alone(first) && step_all(Channel::Effort::kEverything) == StepResult::kAdvanced) {
       idle = 0;
+      if (done()) return;
       continue;
     }
     if (idle == kLateRingPolls) statistics_.late_rings.add(first.ring_late_peers());
@@ -61,16 +65,25 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
 template <typename Done>
 void Engine::park(Channel& first, const Done& done, Deadline deadline) {
   shm::RankBlock& mine = job_->mine();
-  const bool alone = registry_.open_channels().size() == 1;
   statistics_.parks.add();
-  mine.want.store(shm::pack(alone ? first.want() : shm::Want{}), std::memory_order_relaxed);
+  uint64_t want = shm::pack(want_of(first));
+  mine.want.store(want, std::memory_order_relaxed);
   mine.park.store(1, std::memory_order_seq_cst);
   job_->header().parked.fetch_add(1, std::memory_order_seq_cst);
-  // Look again after saying that we sleep.
-  const bool work = step_all(Channel::Effort::kEverything) == StepResult::kAdvanced || done() ||
-                    is_broken_.load(std::memory_order_seq_cst);
+  // Look again after saying that we sleep. A look may move on to another wait without getting anything done: then say
+  // that, and look once more.
+  bool work = false;
+  for (;;) {
+    role_.fence();
+    work = step_all(Channel::Effort::kEverything) == StepResult::kAdvanced || done() || is_broken_.load(std::memory_order_seq_cst);
+    const uint64_t fresh = shm::pack(want_of(first));
+    if (work || fresh == want) break;
+    want = fresh;
+    mine.want.store(want, std::memory_order_seq_cst);
+  }
   auto result = shm::FutexResult::kWoken;
-  if (!work) result = shm::futex_wait(mine.park, 1, deadline.remaining(first.has_overflow() ? kOverflowSleep : kLongestSleep));
+  const bool is_full = first.has_overflow();
+  if (!work) result = shm::futex_wait(mine.park, 1, deadline.remaining(is_full ? kOverflowSleep : kLongestSleep));
   const bool rung = mine.park.load(std::memory_order_seq_cst) == 0;
   job_->header().parked.fetch_sub(1, std::memory_order_seq_cst);
   mine.park.store(0, std::memory_order_seq_cst);
@@ -79,7 +92,7 @@ void Engine::park(Channel& first, const Done& done, Deadline deadline) {
     return;
   }
   if (step_all(Channel::Effort::kEverything) == StepResult::kAdvanced) {
-    if (!rung && !first.has_overflow()) statistics_.rescued_wakes.add();
+    if (!rung && !is_full) statistics_.rescued_wakes.add();
   } else {
     look_after_idle(first);
   }
@@ -110,6 +123,8 @@ void Engine::wait_for_role_holder(const Done& done, Deadline deadline) {
     cpu_pause();
   }
   local_waiters_.fetch_add(1, std::memory_order_seq_cst);
+  // The background thread sleeps with the role only while nobody waits.
+  if (background_sleeps_with_role_.load(std::memory_order_seq_cst)) job_->wake(job_->rank());
   const uint32_t event = local_event_.load(std::memory_order_seq_cst);
   if (!done() && role_.is_taken()) {
     const auto result = shm::futex_wait(local_event_, event, deadline.remaining(kLongestSleep));

@@ -9,23 +9,20 @@
 
 namespace hvd::engine {
 
-uint32_t Flight::begin(wire::Kind kind, uint32_t channel, uint32_t slot, uint64_t bytes, std::string_view name) {
+uint32_t Flight::begin(wire::Kind kind, uint32_t channel, uint64_t bytes, std::string_view name) {
   const uint32_t number = mine_.flight_next.load(std::memory_order_relaxed) + 1;
   mine_.flight_next.store(number, std::memory_order_relaxed);
   shm::FlightEntry& entry = mine_.flight[number % shm::kFlightEntries];
-  entry.slot = slot;
   entry.kind = static_cast<uint8_t>(kind);
   entry.state.store(static_cast<uint8_t>(FlightState::kSubmitted), std::memory_order_relaxed);
   entry.channel = static_cast<uint16_t>(channel);
   entry.submitted = ticks_now();
   entry.done = 0;
   entry.bytes = bytes;
-  if (slot == kFlightNoSlot) {
-    std::memset(entry.name, 0, sizeof entry.name);
-    // The end of a name tells more than its beginning.
-    const size_t length = std::min(name.size(), sizeof entry.name - 1);
-    std::memcpy(entry.name, name.data() + (name.size() - length), length);
-  }
+  // The end of a name tells more than its beginning.
+  const size_t length = std::min(name.size(), sizeof entry.name);
+  entry.name_length = static_cast<uint8_t>(length);
+  if (length > 0) std::memcpy(entry.name, name.data() + (name.size() - length), length);
   entry.number.store(number, std::memory_order_release);
   return number;
 }
@@ -37,18 +34,13 @@ void Flight::end(uint32_t number, FlightState state) {
   entry.state.store(static_cast<uint8_t>(state), std::memory_order_relaxed);
 }
 
-std::string Flight::describe_entry(const shm::FlightEntry& entry, const NameOf& name_of) const {
+std::string Flight::describe_entry(const shm::FlightEntry& entry) const {
   constexpr std::string_view kStates[] = {"submitted", "running", "done", "failed"};
   const uint64_t now = ticks_now();
   const auto seconds_ago = [&](uint64_t ticks) {
     return ticks == 0 || ticks > now ? 0.0 : static_cast<double>(now - ticks) / ticks_per_second();
   };
-  std::string name;
-  if (entry.slot != kFlightNoSlot) {
-    name = name_of(entry.channel, entry.slot);
-  } else {
-    name.assign(entry.name, strnlen(entry.name, sizeof entry.name));
-  }
+  const std::string name(entry.name, std::min<size_t>(entry.name_length, sizeof entry.name));
   const auto kind = entry.kind < wire::kKindCount ? wire::kind_lower_name(static_cast<wire::Kind>(entry.kind)) : "?";
   const uint8_t state = entry.state.load(std::memory_order_relaxed);
   char times[96];
@@ -63,7 +55,7 @@ std::string Flight::describe_entry(const shm::FlightEntry& entry, const NameOf& 
                 state < 4 ? kStates[state] : "?", ", ", std::string_view(times));
 }
 
-std::string Flight::describe(int rank, size_t most, const NameOf& name_of) const {
+std::string Flight::describe(int rank, size_t most) const {
   const shm::RankBlock& block = job_.block(rank);
   const uint32_t last = block.flight_next.load(std::memory_order_acquire);
   const uint32_t count = static_cast<uint32_t>(
@@ -72,8 +64,8 @@ std::string Flight::describe(int rank, size_t most, const NameOf& name_of) const
   for (uint32_t number = last - count + 1; number != last + 1; ++number) {
     const shm::FlightEntry& entry = block.flight[number % shm::kFlightEntries];
     if (entry.number.load(std::memory_order_acquire) != number) continue;
-    text += describe_entry(entry, name_of);
-    text += '\n';
+    if (!text.empty()) text += '\n';
+    text += describe_entry(entry);
   }
   return text;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -13,14 +12,13 @@
 namespace hvd::engine {
 
 enum class FlightState : uint8_t { kSubmitted = 0, kRunning = 1, kDone = 2, kFailed = 3 };
-inline constexpr uint32_t kFlightNoSlot = 0xffffffffu;
 
 class Flight {
  public:
   explicit Flight(const shm::Job& job) : job_(job), mine_(job.mine()) {}
 
-  // Returns the number of the entry. `name` is copied only where there is no slot to name it.
-  uint32_t begin(wire::Kind kind, uint32_t channel, uint32_t slot, uint64_t bytes, std::string_view name);
+  // Returns the number of the entry.
+  uint32_t begin(wire::Kind kind, uint32_t channel, uint64_t bytes, std::string_view name);
   void set_state(uint32_t number, FlightState state) {
     shm::FlightEntry& entry = mine_.flight[number % shm::kFlightEntries];
     if (entry.number.load(std::memory_order_relaxed) == number) {
@@ -29,13 +27,11 @@ class Flight {
   }
   void end(uint32_t number, FlightState state);
 
-  // Name of a slot, for entries that carry only its number.
-  using NameOf = std::function<std::string(uint32_t channel, uint32_t slot)>;
-  // One line per operation of `rank`, oldest first, at most `most`.
-  std::string describe(int rank, size_t most, const NameOf& name_of) const;
+  // One line per operation of `rank`, oldest first, at most `most`; no newline after the last.
+  std::string describe(int rank, size_t most) const;
 
  private:
-  std::string describe_entry(const shm::FlightEntry& entry, const NameOf& name_of) const;
+  std::string describe_entry(const shm::FlightEntry& entry) const;
 
   const shm::Job& job_;
   shm::RankBlock& mine_;

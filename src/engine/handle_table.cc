@@ -7,6 +7,7 @@ Operation& HandleTable::create() {
   if (free_.empty()) {
     entries_.emplace_back();
     entries_.back().op = std::make_unique<Operation>();
+    entries_.back().generation = first_generation_;
     free_.push_back(static_cast<uint32_t>(entries_.size() - 1));
   }
   const uint32_t index = free_.back();
@@ -21,6 +22,10 @@ Operation& HandleTable::create() {
 
 Operation* HandleTable::find(uint64_t handle) const {
   MutexLock lock(mutex_);
+  return look_up(handle);
+}
+
+Operation* HandleTable::look_up(uint64_t handle) const {
   const size_t index = index_of(handle);
   if (index >= entries_.size()) return nullptr;
   const Entry& entry = entries_[index];
@@ -33,16 +38,26 @@ bool HandleTable::first_poll(Operation& op) {
   return !std::exchange(op.was_polled, true);
 }
 
-void HandleTable::release(Operation& op) {
+bool HandleTable::release(uint64_t handle) {
   MutexLock lock(mutex_);
-  op.is_released = true;
-  if (op.is_done()) recycle(op);
+  Operation* op = look_up(handle);
+  if (op == nullptr) return false;
+  op->is_released = true;
+  if (op->is_done() && !op->is_kept) recycle(*op);
+  return true;
 }
 
-void HandleTable::completed(Operation& op) {
+void HandleTable::completed(Operation& op, Keep keep) {
   MutexLock lock(mutex_);
-  // The last touch of the operation by the engine: from here on a waiter may release it.
+  op.is_kept = keep == Keep::kYes;
+  // Unless it is kept, the last touch of the operation by the engine: from here on a waiter may release it.
   op.state.store(static_cast<uint32_t>(OperationState::kDone), std::memory_order_seq_cst);
+  if (op.is_released && !op.is_kept) recycle(op);
+}
+
+void HandleTable::let_go(Operation& op) {
+  MutexLock lock(mutex_);
+  op.is_kept = false;
   if (op.is_released) recycle(op);
 }
 

@@ -12,14 +12,15 @@ void Operation::reset() {
   on_complete = nullptr;
   callback_context = nullptr;
   handle = 0;
+  channel = nullptr;
+  work.reset(native::WorkKind::kReduce);
   copies.clear();
-  message = nullptr;
   is_shadow = is_traced = false;
   state.store(static_cast<uint32_t>(OperationState::kPending), std::memory_order_relaxed);
   status = Status::ok();
   outputs.clear();
   number = -1;
-  was_polled = is_released = false;
+  was_polled = is_released = is_kept = false;
 }
 
 }  // namespace hvd::engine

@@ -70,7 +70,6 @@ struct Operation {
   uint64_t bytes = 0;
   native::Work work;
   std::vector<std::unique_ptr<std::byte[]>> copies;  // inputs that overlap their output
-  std::byte* message = nullptr;      // request message in the arena, freed at completion
   bool is_shadow = false;            // stands in for a rank that has joined; nobody waits for it
   bool is_traced = false;
 
@@ -83,6 +82,7 @@ struct Operation {
   // handle bookkeeping, guarded by the handle table
   bool was_polled = false;
   bool is_released = false;
+  bool is_kept = false;              // a callback is using it
 
   bool is_done() const { return state.load(std::memory_order_acquire) == static_cast<uint32_t>(OperationState::kDone); }
   void reset();

@@ -1,5 +1,7 @@
 #include "engine/prepared.h"
 
+#include <algorithm>
+
 namespace hvd::engine {
 
 Prepared::Prepared(int32_t set, const Submission& submission) : set_(set), submission_(submission) {
@@ -19,6 +21,10 @@ Prepared::Prepared(int32_t set, const Submission& submission) : set_(set), submi
   }
   submission_.tensors = tensors_;
   submission_.ranks = {};
+}
+
+bool Prepared::is_empty(size_t index) const {
+  return std::find(shapes_[index].begin(), shapes_[index].end(), 0) != shapes_[index].end();
 }
 
 }  // namespace hvd::engine

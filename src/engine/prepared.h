@@ -20,6 +20,7 @@ class Prepared {
   Prepared& operator=(const Prepared&) = delete;
 
   const Submission& submission() const { return submission_; }
+  bool is_empty(size_t index) const;  // tensor without elements
   void set_buffers(size_t index, const void* input, void* output) {
     tensors_[index].input = input;
     tensors_[index].output = output;
@@ -29,6 +30,7 @@ class Prepared {
 
   // Guarded by the submit lock: where the last submission found its slot.
   Channel* channel = nullptr;
+  uint64_t engine_number = 0;  // the engine it was prepared for
   negotiate::SlotPtr slot;
   NameState* name = nullptr;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <numeric>
 
 #include "base/bytes.h"
@@ -128,9 +129,15 @@ bool overlap(const void* a, uint64_t a_bytes, const void* b, uint64_t b_bytes) {
 void separate_input(Operation& op, const Slot& slot, const SetView& set, size_t t) {
   const uint64_t bytes = slot.request_of(set.me).tensors[t].bytes();
   if (!overlap(op.buffers[t].input, bytes, op.outputs[t].data, op.outputs[t].bytes)) return;
-  op.copies.push_back(std::make_unique<std::byte[]>(bytes));
-  std::memcpy(op.copies.back().get(), op.buffers[t].input, bytes);
-  op.buffers[t].input = op.copies.back().get();
+  std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[bytes]);
+  if (copy == nullptr) {
+    op.status = Status(StatusCode::kOutOfMemory, "no memory to copy an input of " + std::to_string(bytes) + " bytes that overlaps its output");
+    op.buffers[t].output = nullptr;  // the others still get what we send
+    return;
+  }
+  std::memcpy(copy.get(), op.buffers[t].input, bytes);
+  op.buffers[t].input = copy.get();
+  op.copies.push_back(std::move(copy));
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::vector<SlotPtr> SlotTable::insert(SlotPtr slot, uint32_t now) {
       return age_a != age_b ? age_a > age_b : a.first < b.first;
     });
     evicted.push_back(oldest->second);
-    ++evictions_;
+    evictions_.fetch_add(1, std::memory_order_relaxed);
     bury(oldest->first);
   }
   slot->id = next_id_++;
@@ -26,7 +26,9 @@ std::vector<SlotPtr> SlotTable::insert(SlotPtr slot, uint32_t now) {
   slot->last_used = now;
   slot->is_live = true;
   if (!slot->is_unnamed) named_[slot->key] = slot->id;
-  live_[slot->id] = std::move(slot);
+  const uint32_t id = slot->id;
+  live_[id] = std::move(slot);
+  live_count_.store(live_.size(), std::memory_order_relaxed);
   return evicted;
 }
 

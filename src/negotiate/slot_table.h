@@ -46,9 +46,9 @@ class SlotTable {
   SlotTable(size_t capacity, int ranks) : capacity_(capacity), views_(static_cast<size_t>(ranks), 0) {}
 
   size_t capacity() const { return capacity_; }
-  size_t live_count() const { return live_.size(); }
+  size_t live_count() const { return live_count_.load(std::memory_order_relaxed); }
   uint32_t version() const { return version_; }
-  uint64_t evictions() const { return evictions_; }
+  uint64_t evictions() const { return evictions_.load(std::memory_order_relaxed); }
 
   // Gives the slot its number; an older slot with the same name goes, and the least recently used when it is full.
   // Returns what went.
@@ -68,7 +68,9 @@ class SlotTable {
   const size_t capacity_;
   uint32_t next_id_ = 1;
   uint32_t version_ = 0;  // grows with every change
-  uint64_t evictions_ = 0;
+  // Statistics, readable by anybody.
+  std::atomic<uint64_t> evictions_{0};
+  std::atomic<size_t> live_count_{0};
   std::unordered_map<uint32_t, SlotPtr> live_;
   std::unordered_map<uint64_t, uint32_t> named_;  // key -> live slot
   std::deque<SlotPtr> buried_;  // oldest first

@@ -31,10 +31,10 @@ class Doorbell {
   template <typename Present>
   void wake_for_records(uint32_t channel, const Present& present) {
     for (int rank = 0; rank < job_.size(); ++rank) {
-      // The own rank too: another thread of this process may sleep with the role.
+      // The own rank too: another thread of this process may sleep with the role, for something else.
       if (job_.block(rank).park.load(std::memory_order_seq_cst) == 0) continue;
       const Want want = unpack_want(job_.block(rank).want.load(std::memory_order_relaxed));
-      const bool wanted = want.kind == WantKind::kAny ||
+      const bool wanted = want.kind == WantKind::kAny || rank == job_.rank() ||
                           (want.kind == WantKind::kRecords && want.where == channel && present(want.index));
       if (wanted && job_.wake(rank)) wakes_sent_.fetch_add(1, std::memory_order_relaxed);
     }

@@ -171,6 +171,8 @@ bool Job::report_failure(const Status& status, int rank) const {
 
 Status Job::failure() const {
   const FailureBlock& failure = header().failure;
+  // Whoever writes it needs a moment; if it died in that moment, the text is lost.
+  for (int tries = 0; failure.state.load(std::memory_order_acquire) == 1 && tries < 1000; ++tries) sched_yield();
   switch (failure.state.load(std::memory_order_acquire)) {
     case 0:
       return Status::ok();

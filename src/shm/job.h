@@ -48,6 +48,8 @@ class Job {
   int core_count() const { return core_count_; }
 
   Arena& arena() { return *arena_; }
+  // As this rank knows it, whatever the header says now.
+  uint64_t channel_pool_offset() const { return shape_.channel_pool_offset; }
   // Buffer `offset`, `bytes` long, in the arena of `rank`; nullptr if it does not fit there.
   std::byte* arena_address(int rank, uint64_t offset, uint64_t bytes) const;
 

@@ -50,20 +50,18 @@ inline constexpr uint32_t kSubmitBit = 2;
 
 enum class RankState : uint32_t { kStarting = 0, kRunning = 1, kLeaving = 2, kLeft = 3 };
 
-// One entry of the ring of last operations. Names of cached operations follow from the slot id, which means the
-// same on every rank; others carry their name here.
+// One entry of the ring of last operations.
 struct alignas(kCacheLine) FlightEntry {
   std::atomic<uint32_t> number;  // 1, 2, ...; 0: never used. Written last (release)
-  uint32_t slot;
   uint8_t kind;
   std::atomic<uint8_t> state;    // FlightState
   uint16_t channel;
-  uint32_t reserved;
   uint64_t submitted, done;      // ticks
   uint64_t bytes;
-  char name[24];                 // zero padded, maybe cut; only when slot is none
+  uint8_t name_length;
+  char name[79];                 // its end, if it is longer
 };
-static_assert(sizeof(FlightEntry) == 64);
+static_assert(sizeof(FlightEntry) == 128);
 inline constexpr uint32_t kFlightEntries = 64;
 
 struct alignas(kLineSpacing) RankBlock {

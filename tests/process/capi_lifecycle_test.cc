@@ -246,7 +246,7 @@ TEST(CapiLifecycle, WhatCannotFinishAfterAShutdownEndsAsShutDown) {
     rank.board().add(0, 1);
 
     EXPECT_EQ(hvd_wait(handle, HVD_FOREVER), HVD_SHUT_DOWN);
-    EXPECT_NE(std::string(hvd_last_error()).find("rank 1"), std::string::npos) << hvd_last_error();
+    EXPECT_NE(std::string(hvd_last_error()).find("shut down"), std::string::npos);
     EXPECT_EQ(hvd_release(handle), HVD_OK);
     EXPECT_EQ(hvd_is_initialized(), 1) << "until this rank shuts down itself";
     EXPECT_EQ(float_allreduce("later", values).run(), HVD_SHUT_DOWN);
@@ -284,6 +284,9 @@ TEST(CapiLifecycle, APreparedOperationOfAnEarlierJobIsRefused) {
         const hvd_request request = call.request();
         hvd_prepared* prepared = nullptr;
         ASSERT_EQ(hvd_prepare(&request, 1, &prepared), HVD_OK);
+        for (int step = 0; step < 3; ++step) {
+          ASSERT_EQ(hvd_prepared_run(prepared, HVD_FOREVER), HVD_OK) << hvd_last_error();
+        }
         ASSERT_EQ(hvd_shutdown(), HVD_OK);
         EXPECT_NE(hvd_prepared_run(prepared, HVD_FOREVER), HVD_OK);
         ASSERT_EQ(rank.init(), HVD_OK) << hvd_last_error();

@@ -62,8 +62,9 @@ TEST(CapiObservation, StatisticsTellHowDataTravelled) {
 
     const hvd_stats after = stats_now();
 
-    EXPECT_EQ(after.streamed_operations - before.streamed_operations, 3u);
-    EXPECT_EQ(after.shared_operations - before.shared_operations, 4u);
+    // The first operation of a name is negotiated in full, before anybody knows where buffers lie.
+    EXPECT_EQ(after.shared_operations - before.shared_operations, 3u);
+    EXPECT_EQ(after.streamed_operations - before.streamed_operations, 4u);
   });
 }
 

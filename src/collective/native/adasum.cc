@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "collective/native/task.h"
+
 namespace hvd::native {
 
 std::vector<AdasumLevel> adasum_levels(int ranks) {
@@ -58,8 +60,16 @@ void adasum_locally(DType work_dtype, const std::vector<std::byte*>& vectors, si
     for (const auto& [left, right] : level) {
       std::byte* a = vectors[static_cast<size_t>(left)];
       const std::byte* b = vectors[static_cast<size_t>(right)];
-      double dots[3];
-      kernels().dots(work_dtype, a, b, count, dots);
+      // Slice by slice, as the large path sums what each rank computed: the same bits whatever path a tensor takes.
+      double dots[3] = {0, 0, 0};
+      const auto ranks = static_cast<int>(vectors.size());
+      const size_t bytes = dtype_bytes(work_dtype);
+      for (int rank = 0; rank < ranks; ++rank) {
+        const uint64_t low = share_begin(count, bytes, ranks, rank), high = share_begin(count, bytes, ranks, rank + 1);
+        double part[3];
+        kernels().dots(work_dtype, a + low * bytes, b + low * bytes, high - low, part);
+        for (int i = 0; i < 3; ++i) dots[i] += part[i];
+      }
       const AdasumWeights weights = adasum_weights(dots);
       kernels().combine(work_dtype, a, b, count, weights.left, weights.right);
     }

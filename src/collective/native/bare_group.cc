@@ -77,7 +77,7 @@ class SharedMemoryGroup final : public BareGroup {
  private:
   int rank() const { return job_->rank(); }
   int size() const { return job_->size(); }
-  std::byte* region() const { return job_->base() + job_->header().channel_pool_offset; }
+  std::byte* region() const { return job_->base() + job_->channel_pool_offset(); }
   static std::vector<int> identity(int size) {
     std::vector<int> members(static_cast<size_t>(size));
     std::iota(members.begin(), members.end(), 0);

@@ -4,7 +4,7 @@ namespace hvd::native {
 
 uint64_t Link::region_bytes(int size) {
   const auto ranks = static_cast<uint64_t>(size);
-  return align_up(2 * ranks * kLineSpacing, 4096) + ranks * (kRingStride + kStagingStride);
+  return align_up(3 * ranks * kLineSpacing, 4096) + ranks * (kRingStride + kStagingStride);
 }
 
 Link::Link(shm::Job& job, std::byte* region, int size, int me, const int* local_ranks)
@@ -14,7 +14,7 @@ Link::Link(shm::Job& job, std::byte* region, int size, int me, const int* local_
       me_(me),
       local_ranks_(local_ranks),
       flags_(region),
-      rings_(region + align_up(2 * static_cast<uint64_t>(size) * kLineSpacing, 4096)),
+      rings_(region + align_up(3 * static_cast<uint64_t>(size) * kLineSpacing, 4096)),
       staging_(rings_ + static_cast<size_t>(size) * kRingStride) {}
 
 bool Link::all_ready(uint32_t wanted) {

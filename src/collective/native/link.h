@@ -33,6 +33,9 @@ class Link {
 
   std::atomic<uint32_t>& ready(int member) const { return flag(0, member); }
   std::atomic<uint32_t>& result(int member) const { return flag(1, member); }
+  // A member that takes no further part: whoever waits for it can give up.
+  bool is_closed(int member) const { return flag(2, member).load(std::memory_order_seq_cst) != 0; }
+  void post_closed() { bell_.post(flag(2, me_), 1); }
   void post_ready(uint32_t value) { bell_.post(ready(me_), value); }
   void post_result(uint32_t value) { bell_.post(result(me_), value); }
 
@@ -52,6 +55,7 @@ class Link {
 
   uint32_t step = 0;  // steps of finished works; the same on all ranks at the same place in the agreed order
   shm::Doorbell& bell() { return bell_; }
+  const shm::Doorbell& bell() const { return bell_; }
 
  private:
   // Odd numbers of pages between the ranks' memory: see Arena.

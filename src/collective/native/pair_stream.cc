@@ -5,6 +5,8 @@ namespace {
 
 // Bounds the list; the pipeline then drains once, which costs about a microsecond.
 constexpr size_t kMaxChunks = 4096;
+// One advance stays short, so that a caller's deadline and poll() hold: about a millisecond.
+constexpr int kChunksPerAdvance = 64;
 
 }  // namespace
 
@@ -82,7 +84,7 @@ void PairStream::copy_out(const Chunk& chunk) {
 Progress PairStream::advance(std::deque<Work*>& queue, std::vector<Work*>& done) {
   const int peer = 1 - link_.me();
   Progress progress = Progress::kBlocked;
-  for (;;) {
+  for (int turn = 0; turn < kChunksPerAdvance; ++turn) {
     // Works join only here, before the pipeline begins to drain: joining later would skip a stage.
     if (stage_ == 0 && at_ == chunks_.size()) pull(queue, done);
     if (chunks_.empty()) return Progress::kDone;
@@ -121,6 +123,7 @@ Progress PairStream::advance(std::deque<Work*>& queue, std::vector<Work*>& done)
     }
     if (!done.empty()) return Progress::kAdvanced;  // let the engine complete it
   }
+  return Progress::kAdvanced;
 }
 
 }  // namespace hvd::native

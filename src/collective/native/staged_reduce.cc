@@ -7,12 +7,15 @@
 namespace hvd::native {
 namespace {
 
+// One advance stays short: about a millisecond.
+constexpr int kChunksPerAdvance = 8;
+
 class StagedReduce final : public Task {
  public:
   StagedReduce(Link& link, Work& work) : link_(link), work_(work) {}
 
   Progress advance() override {
-    for (;;) {
+    for (int turn = 0; turn < kChunksPerAdvance; ++turn) {
       switch (stage_) {
         case Stage::kNext:
           if (!next_chunk()) return Progress::kDone;
@@ -39,6 +42,7 @@ class StagedReduce final : public Task {
           stage_ = Stage::kNext;
       }
     }
+    return Progress::kAdvanced;
   }
 
  private:
