@@ -14,8 +14,14 @@ function plain(text) {
 
 function show(title, from, to,    i) {
   printf "\n  FAILED %s %s\n", preset, title
-  if (from < to - 29) from = to - 29
-  for (i = from; i <= to; i++) print "    | " line[i]
+  for (i = from; i <= to; i++) {
+    # A sanitizer says what first, and a long stack after it; a test says it last.
+    if (i == from + 12 && to - i > 18) {
+      print "    | ..."
+      i = to - 18
+    }
+    print "    | " line[i]
+  }
 }
 
 function attribute(text, name) {

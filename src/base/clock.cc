@@ -1,9 +1,5 @@
 #include "base/clock.h"
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-#include <ctime>
 
 namespace hvd {
 namespace {
@@ -29,18 +25,6 @@ double measure_tick_rate() {
 const Clock& Clock::steady() {
   static const SteadyClock clock;
   return clock;
-}
-
-uint64_t ticks_now() {
-#if defined(__x86_64__)
-  return __rdtsc();
-#elif defined(__aarch64__)
-  uint64_t value;
-  asm volatile("mrs %0, cntvct_el0" : "=r"(value));
-  return value;
-#else
-  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-#endif
 }
 
 double ticks_per_second() {

@@ -41,7 +41,17 @@ class Deadline {
 };
 
 // A cheap monotonic counter for per-operation stamps, and its rate. Not comparable between hosts.
-uint64_t ticks_now();
+inline uint64_t ticks_now() {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+  uint64_t value;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(value));
+  return value;
+#else
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+#endif
+}
 double ticks_per_second();
 
 }  // namespace hvd

@@ -4,6 +4,7 @@
 // Pure values; any thread.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,18 +22,22 @@ const char* status_code_text(StatusCode code);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  Status(StatusCode code, std::string message)
+      : code_(code), message_(std::make_shared<const std::string>(std::move(message))) {}
   static Status ok() { return {}; }
 
   bool is_ok() const { return code_ == StatusCode::kOk; }
   explicit operator bool() const { return is_ok(); }
   StatusCode code() const { return code_; }
-  const std::string& message() const { return message_; }
-  bool operator==(const Status&) const = default;
+  const std::string& message() const {
+    static const std::string kEmpty;
+    return message_ == nullptr ? kEmpty : *message_;
+  }
+  bool operator==(const Status& other) const { return code_ == other.code_ && message() == other.message(); }
 
  private:
   StatusCode code_ = StatusCode::kOk;
-  std::string message_;
+  std::shared_ptr<const std::string> message_;  // shared by copies; null when OK, so that success costs nothing
 };
 
 template <typename T>

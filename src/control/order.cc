@@ -39,42 +39,16 @@ Order::Order(const Board& board, const shm::Job& job, Directory& directory, int 
       size_(size),
       me_(me),
       local_ranks_(local_ranks),
-      cursor_(static_cast<size_t>(size), 0),
+      heads_(static_cast<size_t>(size)),
       marks_(static_cast<size_t>(size)),
       streams_(static_cast<size_t>(size)),
-      joined_(static_cast<size_t>(size), false) {}
+      joined_(static_cast<size_t>(size), false) {
+  for (int rank = 0; rank < size_; ++rank) set_head(heads_[static_cast<size_t>(rank)], rank, 0);
+}
 
 Look Order::fail(Status status) {
   failure_ = std::move(status);
   return Look::kFailed;
-}
-
-Look Order::next() {
-  if (HVD_LIKELY(!log_mode_)) {
-    const Look look = next_in_lockstep();
-    if (!log_mode_) return look;
-  }
-  return next_in_log();
-}
-
-Look Order::next_in_lockstep() {
-  // The rank that was late last time is looked at first: while waiting only one line is read.
-  if (!board_.has(missing_, cursor_[static_cast<size_t>(missing_)])) return Look::kNothing;
-  if (!board_.has(me_, cursor_[static_cast<size_t>(me_)])) return Look::kNothing;
-  const uint32_t slot = record_of(me_).slot;
-  bool uniform = slot < kFirstSpecialSlot;
-  for (int rank = 0; rank < size_; ++rank) {
-    if (!board_.has(rank, cursor_[static_cast<size_t>(rank)])) {
-      missing_ = rank;
-      return Look::kNothing;
-    }
-    uniform = uniform && record_of(rank).slot == slot;
-  }
-  if (!uniform) return match_in_lockstep();
-  slot_ = slot;
-  matched_in_log_ = false;
-  lockstep_count_.store(lockstep_count() + 1, std::memory_order_relaxed);
-  return Look::kUniform;
 }
 
 Look Order::match_in_lockstep() {
@@ -83,7 +57,7 @@ Look Order::match_in_lockstep() {
   uint64_t first_key = 0;
   for (int rank = 0; rank < size_; ++rank) {
     Mark& mark = marks_[static_cast<size_t>(rank)];
-    if (Status status = read_mark(rank, cursor_[static_cast<size_t>(rank)], mark); !status) return fail(status);
+    if (Status status = read_mark(rank, index_of(rank), mark); !status) return fail(status);
     directory_.saw_view(rank, record_of(rank).view);
     if (mark.slot == kJoinSlot) {
       same = false;
@@ -104,15 +78,8 @@ Look Order::match_in_lockstep() {
   return Look::kNothing;
 }
 
-void Order::consume() {
-  if (!matched_in_log_) {
-    for (int rank = 0; rank < size_; ++rank) {
-      const uint32_t low = ++cursor_[static_cast<size_t>(rank)];
-      board_.low(me_, rank).store(low, std::memory_order_release);
-    }
-    return;
-  }
-  // The payloads were used: now the records may be overwritten.
+// The payloads were used: now the records may be overwritten.
+void Order::consume_in_log() {
   for (int rank = 0; rank < size_; ++rank) publish_low(rank);
   if (resync_after_) leave_log_mode();
 }
@@ -124,7 +91,7 @@ void Order::enter_log_mode() {
   for (int rank = 0; rank < size_; ++rank) {
     Stream& stream = streams_[static_cast<size_t>(rank)];
     stream = Stream{};
-    stream.scanned = stream.consumed = stream.open_base = cursor_[static_cast<size_t>(rank)];
+    stream.scanned = stream.consumed = stream.open_base = index_of(rank);
   }
 }
 
@@ -136,7 +103,7 @@ void Order::leave_log_mode() {
   for (int rank = 0; rank < size_; ++rank) {
     Stream& stream = streams_[static_cast<size_t>(rank)];
     stream.open.clear();
-    cursor_[static_cast<size_t>(rank)] = stream.consumed;
+    set_head(heads_[static_cast<size_t>(rank)], rank, stream.consumed);
     board_.low(me_, rank).store(stream.consumed, std::memory_order_release);
   }
   missing_ = 0;
@@ -394,7 +361,7 @@ Result<uint64_t> Order::key_of_mark(int rank, Mark& mark) {
 
 Status Order::read_marks(std::span<Mark> marks) const {
   for (int rank = 0; rank < size_; ++rank) {
-    HVD_TRY(read_mark(rank, cursor_[static_cast<size_t>(rank)], marks[static_cast<size_t>(rank)]));
+    HVD_TRY(read_mark(rank, index_of(rank), marks[static_cast<size_t>(rank)]));
   }
   return Status::ok();
 }
@@ -412,15 +379,15 @@ void Order::abandon(uint32_t tail) {
   ready_.clear();
   log_mode_ = false;
   for (Stream& stream : streams_) stream = Stream{};
-  cursor_[static_cast<size_t>(me_)] = tail;
+  set_head(heads_[static_cast<size_t>(me_)], me_, tail);
 }
 
 shm::Want Order::want(uint32_t channel) const {
   if (log_mode_) return {};
-  const uint32_t index = cursor_[static_cast<size_t>(me_)];
-  // The doorbell checks one index in all streams: right only while all cursors are equal.
-  for (const uint32_t cursor : cursor_) {
-    if (cursor != index) return {};
+  const uint32_t index = index_of(me_);
+  // The doorbell checks one index in all streams: right only while all are level.
+  for (const Head& head : heads_) {
+    if (head.index != index) return {};
   }
   return {shm::WantKind::kRecords, channel, index};
 }
@@ -428,7 +395,7 @@ shm::Want Order::want(uint32_t channel) const {
 Status Order::check() const {
   for (int rank = 0; rank < size_; ++rank) {
     const auto r = static_cast<size_t>(rank);
-    const uint32_t index = log_mode_ ? streams_[r].scanned : cursor_[r];
+    const uint32_t index = log_mode_ ? streams_[r].scanned : index_of(rank);
     if (board_.is_nonsense(rank, index)) {
       return corrupted(concat("record ", index, " of member ", rank, " has the sequence number ",
                               board_.record(rank, index).seq.load()));

@@ -82,12 +82,25 @@ class Order {
   Order(const Board& board, const shm::Job& job, Directory& directory, int size, int me, const int* local_ranks);
 
   // Looks for the next operation. After kUniform or kMatched the caller takes what it needs, then calls consume().
-  Look next();
-  void consume();
+  Look next() {
+    if (HVD_LIKELY(!log_mode_)) {
+      const Look look = next_in_lockstep();
+      if (HVD_LIKELY(!log_mode_)) return look;
+    }
+    return next_in_log();
+  }
+  void consume() {
+    if (HVD_UNLIKELY(matched_in_log_)) return consume_in_log();
+    for (int rank = 0; rank < size_; ++rank) {
+      Head& head = heads_[static_cast<size_t>(rank)];
+      set_head(head, rank, head.index + 1);
+      board_.low(me_, rank).store(head.index, std::memory_order_release);
+    }
+  }
 
   uint32_t slot() const { return slot_; }
-  Record& record_of(int rank) const { return board_.record(rank, cursor_[static_cast<size_t>(rank)]); }
-  uint32_t index_of(int rank) const { return cursor_[static_cast<size_t>(rank)]; }
+  Record& record_of(int rank) const { return *heads_[static_cast<size_t>(rank)].record; }
+  uint32_t index_of(int rank) const { return heads_[static_cast<size_t>(rank)].index; }
   std::span<Mark> marks() { return marks_; }
   int last_joined() const { return last_joined_; }
   const Status& failure() const { return failure_; }
@@ -101,13 +114,13 @@ class Order {
   Status read_marks(std::span<Mark> marks) const;
   // The first record of the own stream that was not looked at.
   uint32_t next_own() const {
-    return log_mode_ ? streams_[static_cast<size_t>(me_)].scanned : cursor_[static_cast<size_t>(me_)];
+    return log_mode_ ? streams_[static_cast<size_t>(me_)].scanned : index_of(me_);
   }
   // Own operations that were looked at and not agreed (log mode).
   std::vector<void*> pending_locals() const;
   // Forgets everything; the own stream counts as read up to `tail`. Only after a failure.
   void abandon(uint32_t tail);
-  // fn(slot, request or null) for each record of `rank` that is not agreed yet, as far as it can be read.
+  // fn(index, slot, request or null) for each record of `rank` that is not agreed yet, as far as it can be read.
   template <typename Fn>
   void for_unagreed(int rank, const Fn& fn) const;
 
@@ -137,8 +150,16 @@ class Order {
     std::array<uint32_t, wire::kKindCount> unnamed{};
   };
 
+  // Lockstep: the next record of a stream, and where it lies.
+  struct Head {
+    Record* record;
+    uint32_t index;
+    bool is_there() const { return record->seq.load(std::memory_order_acquire) == index + 1; }
+  };
+  void set_head(Head& head, int rank, uint32_t index) const { head = {&board_.record(rank, index), index}; }
   Look next_in_lockstep();
   Look match_in_lockstep();
+  void consume_in_log();
   Look next_in_log();
   void enter_log_mode();
   bool append_decision();                     // false: nothing to decide
@@ -164,7 +185,7 @@ class Order {
   const int me_;
   const int* local_ranks_;
 
-  std::vector<uint32_t> cursor_;  // lockstep: next record of each stream
+  std::vector<Head> heads_;
   int missing_ = 0;
   uint32_t slot_ = kNoSlot;
   bool log_mode_ = false;
@@ -184,6 +205,28 @@ class Order {
   std::atomic<uint64_t> lockstep_count_{0}, log_count_{0};
 };
 
+inline Look Order::next_in_lockstep() {
+  // The rank that was late last time is looked at first: while waiting only one line is read.
+  if (!heads_[static_cast<size_t>(missing_)].is_there()) return Look::kNothing;
+  const Head& own = heads_[static_cast<size_t>(me_)];
+  if (!own.is_there()) return Look::kNothing;
+  const uint32_t slot = own.record->slot;
+  bool uniform = slot < kFirstSpecialSlot;
+  for (int rank = 0; rank < size_; ++rank) {
+    const Head& head = heads_[static_cast<size_t>(rank)];
+    if (!head.is_there()) {
+      missing_ = rank;
+      return Look::kNothing;
+    }
+    uniform = uniform && head.record->slot == slot;
+  }
+  if (HVD_UNLIKELY(!uniform)) return match_in_lockstep();
+  slot_ = slot;
+  matched_in_log_ = false;
+  lockstep_count_.store(lockstep_count() + 1, std::memory_order_relaxed);
+  return Look::kUniform;
+}
+
 template <typename Fn>
 void Order::for_unagreed(int rank, const Fn& fn) const {
   const Stream& stream = streams_[static_cast<size_t>(rank)];
@@ -191,14 +234,14 @@ void Order::for_unagreed(int rank, const Fn& fn) const {
     for (const Pending* pending : stream.open) {
       if (pending == nullptr) continue;
       const Mark& mark = pending->marks[static_cast<size_t>(rank)];
-      fn(mark.slot, mark.request.get());
+      fn(mark.index, mark.slot, mark.request.get());
     }
   }
-  uint32_t index = log_mode_ ? stream.scanned : cursor_[static_cast<size_t>(rank)];
+  uint32_t index = log_mode_ ? stream.scanned : index_of(rank);
   for (uint32_t n = 0; n < kRecords && board_.has(rank, index); ++n, ++index) {
     Mark mark;
     if (!read_mark(rank, index, mark).is_ok()) return;
-    fn(mark.slot, mark.request.get());
+    fn(index, mark.slot, mark.request.get());
   }
 }
 

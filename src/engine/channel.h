@@ -110,6 +110,7 @@ class Channel final : private control::Directory {
   // Stall report: names in the streams that are not in all of them. Needs the role.
   struct Waiting {
     std::string name;
+    uint64_t ticket;           // tells this submission from the next one of the same name
     std::vector<int> missing;  // set ranks
   };
   std::vector<Waiting> waiting() const;
@@ -150,12 +151,15 @@ class Channel final : private control::Directory {
   bool all_share(const negotiate::Slot& slot, std::span<const control::Mark> marks) const;
   bool map_shared(Operation& op, const negotiate::Slot& slot, std::span<const control::Mark> marks);
   void finish(Operation& op, const Status& status);
+  void finish_plain(Operation& op);
   void trace_start(Operation& op, const negotiate::Slot& slot);
   void trace_end(const Operation& op);
   void fail(Status status);
   StepResult advance_large();
 
   ChannelHost& host_;
+  Statistics& statistics_;
+  Flight& flight_;
   const ChannelOptions options_;
   control::Board board_;
   native::Link link_;

@@ -25,6 +25,8 @@ uint64_t Channel::region_bytes(int size) {
 
 Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
     : host_(host),
+      statistics_(host.statistics()),
+      flight_(host.flight()),
       options_(std::move(options)),
       board_(region, size()),
       link_(host.job(), region + align_up(control::Board::region_bytes(size()), 4096), size(), me(),
@@ -139,6 +141,13 @@ bool Channel::run_uniform() {
     }
   }
   if (HVD_LIKELY(deposited)) {
+    if (HVD_LIKELY(slot.is_plain && slot.plain_count > 0 && op->buffers[0].output != nullptr && !op->is_traced)) {
+      run_plain_allreduce(*op, slot, {size(), me(), &options_.global_ranks}, payloads);
+      statistics_.small_operations.add();
+      order_.consume();
+      finish_plain(*op);
+      return true;
+    }
     run_small(*op, slot, payloads);
     order_.consume();
     return true;
@@ -306,7 +315,7 @@ void Channel::remember(const SlotPtr& slot) {
 void Channel::run_small(Operation& op, Slot& slot, const std::byte* const* payloads) {
   if (HVD_UNLIKELY(op.is_traced)) trace_start(op, slot);
   run_small_operation(op, slot, {size(), me(), &options_.global_ranks}, payloads);
-  host_.statistics().small_operations.add();
+  statistics_.small_operations.add();
   finish(op, op.status);
 }
 
@@ -318,14 +327,14 @@ bool Channel::all_share(const Slot& slot, std::span<const Mark> marks) const {
 
 void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) {
   if (HVD_UNLIKELY(op.is_traced)) trace_start(op, slot);
-  host_.flight().set_state(op.flight, FlightState::kRunning);
+  flight_.set_state(op.flight, FlightState::kRunning);
   build_work(op, slot, {size(), me(), &options_.global_ranks});
   running_.push_back(&op);  // before anything can fail: whatever is here is failed with the channel
   if (all_share(slot, marks)) {
     if (!map_shared(op, slot, marks)) return;
-    host_.statistics().shared_operations.add();
+    statistics_.shared_operations.add();
   } else {
-    host_.statistics().streamed_operations.add();
+    statistics_.streamed_operations.add();
   }
   executor_.add(op.work);
 }
@@ -369,17 +378,33 @@ void Channel::finish_join() {
   finish(*op, Status::ok());
 }
 
+// Nothing but the name and the counters has to be put back.
+void Channel::finish_plain(Operation& op) {
+  statistics_.operations.add();
+  statistics_.bytes.add(op.bytes);
+  flight_.set_state(op.flight, FlightState::kDone);
+  if (op.name != nullptr) {
+    op.name->in_flight.store(false, std::memory_order_relaxed);
+  } else {
+    for (NameState* state : op.names) state->in_flight.store(false, std::memory_order_relaxed);
+  }
+  ++finished_;
+  host_.completed(op);
+}
+
 void Channel::finish(Operation& op, const Status& status) {
   if (op.is_shadow) {
     delete &op;  // NOLINT: made in operation_of()
     return;
   }
   op.status = status;
-  Statistics& statistics = host_.statistics();
-  statistics.operations.add();
-  statistics.bytes.add(op.bytes);
-  if (HVD_UNLIKELY(!status.is_ok())) statistics.failed_operations.add();
-  host_.flight().end(op.flight, status.is_ok() ? FlightState::kDone : FlightState::kFailed);
+  statistics_.operations.add();
+  statistics_.bytes.add(op.bytes);
+  if (HVD_UNLIKELY(!status.is_ok())) {
+    statistics_.failed_operations.add();
+    op.is_used_up = true;
+  }
+  flight_.end(op.flight, status.is_ok() ? FlightState::kDone : FlightState::kFailed);
   if (HVD_UNLIKELY(op.is_traced)) trace_end(op);
   if (HVD_LIKELY(op.name != nullptr)) op.name->in_flight.store(false, std::memory_order_relaxed);
   for (NameState* state : op.names) state->in_flight.store(false, std::memory_order_relaxed);
@@ -498,27 +523,32 @@ Status Channel::check_shared_words() const {
 }
 
 std::vector<Channel::Waiting> Channel::waiting() const {
-  std::vector<std::pair<std::string, std::set<int>>> seen;
-  const auto note = [&](const std::string& name, int rank) {
-    for (auto& [known, ranks] : seen) {
-      if (known == name) return void(ranks.insert(rank));
+  struct Seen {
+    std::string name;
+    uint64_t ticket;
+    std::set<int> ranks;
+  };
+  std::vector<Seen> seen;
+  const auto note = [&](const std::string& name, int rank, uint32_t index) {
+    for (Seen& known : seen) {
+      if (known.name == name) return void(known.ranks.insert(rank));
     }
-    seen.push_back({name, {rank}});
+    seen.push_back({name, static_cast<uint64_t>(rank) << 32 | index, {rank}});
   };
   for (int rank = 0; rank < size(); ++rank) {
-    order_.for_unagreed(rank, [&](uint32_t slot, const wire::Request* request) {
+    order_.for_unagreed(rank, [&](uint32_t index, uint32_t slot, const wire::Request* request) {
       if (slot == control::kJoinSlot) return;
       if (request == nullptr) {
         const Slot* found = slots_.find(slot);
         if (found == nullptr) return;
         request = &found->requests[0];
       }
-      note(concat(wire::kind_lower_name(request->kind), " ", wire::display_name(*request, 0)), rank);
+      note(concat(wire::kind_lower_name(request->kind), " ", wire::display_name(*request, 0)), rank, index);
     });
   }
   std::vector<Waiting> result;
-  for (auto& [name, ranks] : seen) {
-    Waiting waiting{name, {}};
+  for (auto& [name, ticket, ranks] : seen) {
+    Waiting waiting{name, ticket, {}};
     for (int rank = 0; rank < size(); ++rank) {
       if (ranks.count(rank) == 0 && !order_.has_joined(rank)) waiting.missing.push_back(rank);
     }

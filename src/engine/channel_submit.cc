@@ -50,6 +50,11 @@ void Channel::fill_buffers(const Submission& s, Operation& op) {
   op.needs_background = s.progress == ProgressPolicy::kBackground ||
                         (s.progress == ProgressPolicy::kAuto && s.on_complete != nullptr);
   op.waiter_only = s.progress == ProgressPolicy::kWaiter;
+  if (HVD_LIKELY(s.tensors.size() == 1 && op.buffers.size() == 1)) {
+    const TensorArg& tensor = s.tensors[0];
+    op.buffers[0] = {tensor.input, tensor.output, tensor.allocate, tensor.allocate_context};
+    return;
+  }
   op.buffers.resize(s.tensors.size());
   for (size_t t = 0; t < s.tensors.size(); ++t) {
     op.buffers[t] = {s.tensors[t].input, s.tensors[t].output, s.tensors[t].allocate, s.tensors[t].allocate_context};
@@ -72,6 +77,7 @@ Status Channel::admit(const Submission& s, Operation& op) {
   const SlotPtr slot = is_unnamed ? names_.find_unnamed(signature_hash(s)) : names_.find_group(group_key(s));
   if (slot == nullptr || !says_the_same(s, slot->request_of(me()))) return admit_miss(s, op);
   HVD_TRY(check_pointers(s, my_rank()));
+  op.is_used_up = true;
   HVD_TRY(take_names(s, op));
   op.is_unnamed = is_unnamed;
   return admit_prepared(slot, nullptr, s, op);
@@ -81,18 +87,20 @@ Status Channel::admit_prepared(const SlotPtr& slot, NameState* name, const Submi
   if (HVD_UNLIKELY(is_closed())) return closed_status_;
   if (name != nullptr) {
     if (name->in_flight.load(std::memory_order_relaxed)) return duplicate_name(s.kind, name->name);
-    HVD_TRY(check_pointers(s, my_rank()));
+    if (HVD_UNLIKELY(s.tensors[0].input == nullptr)) HVD_TRY(check_pointers(s, my_rank()));
     name->in_flight.store(true, std::memory_order_relaxed);
   }
   fill_buffers(s, op);
   op.name = name;
-  op.slot = slot;
+  if (op.slot != slot) op.slot = slot;
   op.bytes = slot->total_bytes;
-  host_.statistics().cache_hits.add();
+  statistics_.cache_hits.add();
   return Status::ok();
 }
 
 Status Channel::admit_miss(const Submission& s, Operation& op) {
+  op.is_used_up = true;
+  op.slot.reset();  // of the operation before this one
   auto request = std::make_unique<wire::Request>(make_request(s));
   HVD_TRY(negotiate::validate_local(*request, options_.global_ranks));
   if (s.kind == wire::Kind::kJoin) {
@@ -107,7 +115,7 @@ Status Channel::admit_miss(const Submission& s, Operation& op) {
   op.bytes = 0;
   for (const wire::TensorSpec& tensor : request->tensors) op.bytes += tensor.bytes();
   op.request = std::move(request);
-  host_.statistics().cache_misses.add();
+  statistics_.cache_misses.add();
   return Status::ok();
 }
 
@@ -153,7 +161,7 @@ void Channel::publish(Operation& op) {
   const std::string_view name = op.name != nullptr      ? std::string_view(op.name->name)
                                 : !op.names.empty()     ? std::string_view(op.names[0]->name)
                                                         : std::string_view();
-  op.flight = host_.flight().begin(op.kind, options_.id, op.bytes, name);
+  op.flight = flight_.begin(op.kind, options_.id, op.bytes, name);
   published_.store(published_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (trace::Timeline* timeline = host_.timeline();
       HVD_UNLIKELY(timeline != nullptr) && op.kind != wire::Kind::kBarrier) {

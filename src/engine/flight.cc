@@ -9,24 +9,6 @@
 
 namespace hvd::engine {
 
-uint32_t Flight::begin(wire::Kind kind, uint32_t channel, uint64_t bytes, std::string_view name) {
-  const uint32_t number = mine_.flight_next.load(std::memory_order_relaxed) + 1;
-  mine_.flight_next.store(number, std::memory_order_relaxed);
-  shm::FlightEntry& entry = mine_.flight[number % shm::kFlightEntries];
-  entry.kind = static_cast<uint8_t>(kind);
-  entry.state.store(static_cast<uint8_t>(FlightState::kSubmitted), std::memory_order_relaxed);
-  entry.channel = static_cast<uint16_t>(channel);
-  entry.submitted = ticks_now();
-  entry.done = 0;
-  entry.bytes = bytes;
-  // The end of a name tells more than its beginning.
-  const size_t length = std::min(name.size(), sizeof entry.name);
-  entry.name_length = static_cast<uint8_t>(length);
-  if (length > 0) std::memcpy(entry.name, name.data() + (name.size() - length), length);
-  entry.number.store(number, std::memory_order_release);
-  return number;
-}
-
 void Flight::end(uint32_t number, FlightState state) {
   shm::FlightEntry& entry = mine_.flight[number % shm::kFlightEntries];
   if (entry.number.load(std::memory_order_relaxed) != number) return;

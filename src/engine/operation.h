@@ -72,6 +72,7 @@ struct Operation {
   std::vector<std::unique_ptr<std::byte[]>> copies;  // inputs that overlap their output
   bool is_shadow = false;            // stands in for a rank that has joined; nobody waits for it
   bool is_traced = false;
+  bool is_used_up = false;           // holds more than a plain operation does: requests, names, outputs, a failure
 
   // result
   std::atomic<uint32_t> state{0};    // OperationState
@@ -85,7 +86,11 @@ struct Operation {
   bool is_kept = false;              // a callback is using it
 
   bool is_done() const { return state.load(std::memory_order_acquire) == static_cast<uint32_t>(OperationState::kDone); }
+  // Ready for another submission. What a plain repeated allreduce leaves behind is left alone.
   void reset();
+
+ private:
+  void reset_thoroughly();
 };
 
 }  // namespace hvd::engine

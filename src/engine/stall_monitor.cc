@@ -21,6 +21,9 @@ StallReport StallMonitor::look(TimePoint now, uint32_t set, const std::vector<in
   Nanoseconds oldest{0};
   for (const Channel::Waiting& item : waiting) {
     Seen& seen = seen_.try_emplace({set, item.name}, Seen{now}).first->second;
+    // The same name submitted again is another wait.
+    if (seen.ticket != item.ticket) seen = Seen{now};
+    seen.ticket = item.ticket;
     seen.still_there = true;
     const Nanoseconds age = now - seen.since;
     const bool too_old = shutdown_time_.count() > 0 && shutdown_time_ >= check_time_ && age >= shutdown_time_;

@@ -41,6 +41,7 @@ class StallMonitor {
     TimePoint since;
     TimePoint warned{};
     bool still_there = false;
+    uint64_t ticket = 0;
   };
   const bool enabled_;
   const Nanoseconds check_time_;

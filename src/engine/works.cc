@@ -63,6 +63,11 @@ void derive(Slot& slot, const SetView& set, uint32_t eager_limit) {
   slot.deposit_bytes = slot.deposit_of[static_cast<size_t>(set.me)];
   slot.may_share = request.kind == Kind::kAllreduce && request.wire_dtype < 0 && request.prescale == 1.0;
   slot.total_bytes = 0;
+  slot.is_plain = request.kind == Kind::kAllreduce && request.tensors.size() == 1 && request.wire_dtype < 0 && request.prescale == 1.0;
+  if (slot.is_plain) {
+    slot.plain_count = request.tensors[0].element_count();
+    slot.plain_divisor = request.reduce_op == ReduceOp::kAverage ? set.size : 1;
+  }
   for (const wire::TensorSpec& tensor : request.tensors) slot.total_bytes += tensor.bytes();
 }
 
@@ -152,6 +157,7 @@ void prepare_outputs(Operation& op, const Slot& slot, const SetView& set) {
   }
   const bool given = std::all_of(op.buffers.begin(), op.buffers.end(), [](const Buffer& b) { return b.output != nullptr; });
   if (!moves_blocks && given) return;  // the common case allocates nothing
+  op.is_used_up = true;
   op.outputs.resize(tensors.size());
   for (size_t t = 0; t < tensors.size(); ++t) {
     Output& output = op.outputs[t];
@@ -283,6 +289,17 @@ void small_reducescatter(const SmallRun& s) {
 }
 
 }  // namespace
+
+void run_plain_allreduce(Operation& op, const Slot& slot, const SetView& set, const std::byte* const* payloads) {
+  const wire::Request& request = slot.requests[0];
+  const void* sources[shm::kMaxRanksPerHost];
+  for (int r = 0; r < set.size; ++r) sources[r] = payloads[r];
+  sources[set.me] = op.buffers[0].input;
+  void* output = op.buffers[0].output;
+  const ReduceOp reduce_op = request.reduce_op == ReduceOp::kAverage ? ReduceOp::kSum : request.reduce_op;
+  kernels().reduce({request.tensors[0].dtype, reduce_op, slot.plain_count, sources, static_cast<unsigned>(set.size), &output, 1,
+                    Scale{request.postscale, slot.plain_divisor}});
+}
 
 void run_small_operation(Operation& op, const Slot& slot, const SetView& set, const std::byte* const* payloads) {
   prepare_outputs(op, slot, set);

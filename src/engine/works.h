@@ -30,6 +30,9 @@ void prepare_outputs(Operation& op, const negotiate::Slot& slot, const SetView& 
 void run_small_operation(Operation& op, const negotiate::Slot& slot, const SetView& set,
                          const std::byte* const* payloads);
 
+// The same for the plainest of all: one tensor, no wire type, no pre-scaling, nobody joined, output given.
+void run_plain_allreduce(Operation& op, const negotiate::Slot& slot, const SetView& set, const std::byte* const* payloads);
+
 // Describes a large operation to the data plane in op.work.
 void build_work(Operation& op, const negotiate::Slot& slot, const SetView& set);
 

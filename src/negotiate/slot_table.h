@@ -37,6 +37,9 @@ struct Slot {
   uint32_t deposit_bytes = 0;  // of this rank
   std::vector<uint32_t> deposit_of;  // per rank
   uint64_t total_bytes = 0;    // what this rank moves; statistics
+  bool is_plain = false;       // allreduce of one tensor, neither wire type nor pre-scaling
+  uint64_t plain_count = 0;
+  int64_t plain_divisor = 1;
 };
 
 using SlotPtr = std::shared_ptr<Slot>;  // second owners: prepared submissions, operations in flight

@@ -180,6 +180,19 @@ TEST_P(Order, ATensorThatWaitsLongDoesNotBlockTheOthers) {
   });
 }
 
+TEST_P(Order, ANameMayChangeItsShapeBetweenCalls) {
+  run_ranks(GetParam(), [](TestRank& r) {
+    for (int i = 0; i < 40; ++i) {
+      const auto count = static_cast<int64_t>(i % 4 == 3 ? 5000 : 1 + i % 4);
+      for (int repeat = 0; repeat < 2; ++repeat) {
+        std::vector<float> data(static_cast<size_t>(count), value_of(r.rank(), i, repeat));
+        ASSERT_TRUE(r.run(Call{.name = "changes", .shape = {count}}, data.data(), data.data()));
+        for (const float value : data) ASSERT_EQ(value, sum_of(r.size(), i, repeat)) << "call " << i;
+      }
+    }
+  });
+}
+
 TEST_P(Order, UnnamedOperationsMatchByOrderAndUseTheCache) {
   run_ranks(GetParam(), [](TestRank& r) {
     for (int i = 0; i < 50; ++i) {

@@ -58,8 +58,12 @@ class PipeListener : public ::testing::EmptyTestEventListener {
  public:
   explicit PipeListener(int fd) : fd_(fd), main_thread_(::gettid()) {}
 
+  // Of this child: HasFailure() also remembers what failed in the parent before the fork.
+  bool has_failed() const { return failed_.load(); }
+
   void OnTestPartResult(const ::testing::TestPartResult& result) override {
     if (!result.failed()) return;
+    failed_.store(true);
     std::string text = result.file_name() != nullptr ? result.file_name() : "unknown file";
     text += ":" + std::to_string(result.line_number()) + ": " + result.message() + "\n";
     write_all(fd_, text);
@@ -71,6 +75,7 @@ class PipeListener : public ::testing::EmptyTestEventListener {
  private:
   int fd_;
   pid_t main_thread_;
+  std::atomic<bool> failed_{false};
 };
 
 struct Child {
@@ -101,7 +106,8 @@ void run_rank(RankProcess& rank, const ProcessOptions& options,
                              const std::function<void(RankProcess&)>& function) {
   auto& listeners = ::testing::UnitTest::GetInstance()->listeners();
   delete listeners.Release(listeners.default_result_printer());
-  listeners.Append(new PipeListener(pipe_fd));
+  auto* listener = new PipeListener(pipe_fd);
+  listeners.Append(listener);
   for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
   try {
     run_rank(rank, options, function);
@@ -111,7 +117,7 @@ void run_rank(RankProcess& rank, const ProcessOptions& options,
     write_all(pipe_fd, std::string("exception: ") + error.what() + "\n");
     ::_exit(1);
   }
-  int code = ::testing::Test::HasFailure() ? 1 : 0;
+  int code = listener->has_failed() ? 1 : 0;
 #ifdef HVD_TEST_LEAK_CHECK
   if (code == 0 && __lsan_do_recoverable_leak_check() != 0) code = 23;
 #endif

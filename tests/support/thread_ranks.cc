@@ -9,7 +9,8 @@ namespace {
 
 engine::Submission submission_of(const Call& call, const engine::TensorArg& tensor) {
   engine::Submission s;
-  s.kind = call.op == ReduceOp::kAdasum && call.kind == wire::Kind::kAllreduce ? wire::Kind::kAdasum : call.kind;
+  s.kind = call.op == ReduceOp::kAdasum && call.kind == wire::Kind::kAllreduce ? wire::Kind::kAdasum
+                                                                               : call.kind;
   s.reduce_op = call.op;
   s.wire_dtype = call.wire;
   s.root_rank = call.root;
@@ -61,7 +62,8 @@ Result<Bytes> TestRank::gather(const Call& call, const void* in) {
   return collect(handle);
 }
 
-void run_ranks(int size, const std::function<void(TestRank&)>& function, const ThreadOptions& options) {
+void run_ranks(int size, const std::function<void(TestRank&)>& function,
+               const ThreadOptions& options) {
   shm::JobOptions job_options;
   job_options.hostname = "threads";
   job_options.arena_bytes = uint64_t{1} << 30;
