@@ -38,6 +38,18 @@ duration() { # milliseconds -> text
   fi
 }
 
+# What a failing command had to say: of ninja the failures without their command lines, of others the end.
+last_words() {
+  if grep -q '^FAILED: ' "$1"; then
+    awk '/^FAILED: / { print; skip = 1; show = 1; next }
+         /^\[[0-9]+\/[0-9]+\]|^ninja: / { show = 0 }
+         show && skip { skip = 0; next }
+         show' "$1" | head -n 60
+  else
+    tail -n 40 "$1"
+  fi
+}
+
 # step TITLE LOG_NAME COMMAND...: runs the command with its output in build/logs/LOG_NAME.log, says how long
 # it took, and shows the last lines if it fails. Returns the command's exit code. DEV_VERBOSE=1 shows all.
 step() {
@@ -56,7 +68,7 @@ step() {
     echo "ok      $(duration $(($(now_ms) - start)))"
   else
     echo "FAILED  $(duration $(($(now_ms) - start)))"
-    [[ -n ${DEV_VERBOSE:-} ]] || tail -n 40 "$log" | sed 's/^/    | /'
+    [[ -n ${DEV_VERBOSE:-} ]] || last_words "$log" | sed 's/^/    | /'
     echo "    whole log: ${log#"$ROOT"/}"
   fi
   return "$code"

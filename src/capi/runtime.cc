@@ -1,7 +1,6 @@
 #include "capi/runtime.h"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -35,7 +34,7 @@ Runtime::Runtime() {
 
 void Runtime::orphan() {
   if (engine_.exchange(nullptr) != nullptr) is_orphan_.store(true);
-  users_.store(0);
+  callers_.forget_all();
 }
 
 Result<engine::EngineOptions> Runtime::make_options(const hvd_init_options* o) {
@@ -70,7 +69,7 @@ void Runtime::shutdown() {
   // Calls that are waiting are ended by this; calls that begin now find no engine.
   engine_.store(nullptr, std::memory_order_seq_cst);
   owned_->shutdown(Deadline::after(std::chrono::seconds(10)));
-  while (users_.load(std::memory_order_seq_cst) != 0) sched_yield();  // they only copy a status out
+  callers_.wait_for_all();
   owned_.reset();
 }
 

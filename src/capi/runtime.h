@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "base/thread_annotations.h"
+#include "capi/callers.h"
 #include "engine/engine.h"
 #include "horovod/hvd.h"
 
@@ -26,18 +27,16 @@ class Runtime {
   // Holds the engine for one call; null inside when there is none.
   class Use {
    public:
-    explicit Use(Runtime& runtime) : runtime_(runtime) {
-      // Announce first, then look: shutdown takes the pointer away first, then waits for the announced (Dekker).
-      runtime_.users_.fetch_add(1, std::memory_order_seq_cst);
-      engine_ = runtime_.engine_.load(std::memory_order_seq_cst);
-    }
-    ~Use() { runtime_.users_.fetch_sub(1, std::memory_order_release); }
+    // Announce first, then look: shutdown takes the pointer away first, then waits for the announced.
+    explicit Use(Runtime& runtime)
+        : slot_(runtime.callers_.enter()), engine_(runtime.engine_.load(std::memory_order_acquire)) {}
+    ~Use() { Callers::leave(slot_); }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
     engine::Engine* get() const { return engine_; }
 
    private:
-    Runtime& runtime_;
+    CallerSlot& slot_;
     engine::Engine* engine_;
   };
 
@@ -48,7 +47,7 @@ class Runtime {
 
   std::atomic<engine::Engine*> engine_{nullptr};
   std::atomic<bool> is_orphan_{false};
-  alignas(64) std::atomic<int64_t> users_{0};
+  Callers callers_;
   Mutex life_mutex_;
   std::unique_ptr<engine::Engine> owned_ HVD_GUARDED_BY(life_mutex_);
   uint64_t epoch_ HVD_GUARDED_BY(life_mutex_) = 0;

@@ -36,7 +36,7 @@ class ChannelHost {
   virtual shm::Job& job() = 0;
   virtual Flight& flight() = 0;
   virtual Statistics& statistics() = 0;
-  virtual trace::Timeline* timeline() = 0;  // null: off
+  virtual const std::atomic<trace::Timeline*>& timeline() const = 0;  // null: off
   // The operation is complete: tell whoever waits. Needs the engine role.
   virtual void completed(Operation& op) = 0;
   // Agreed operations that concern the engine itself (process sets). Null: nothing to run.
@@ -160,6 +160,8 @@ class Channel final : private control::Directory {
   ChannelHost& host_;
   Statistics& statistics_;
   Flight& flight_;
+  shm::Job& job_;
+  const std::atomic<trace::Timeline*>& timeline_;
   const ChannelOptions options_;
   control::Board board_;
   native::Link link_;

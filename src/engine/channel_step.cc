@@ -27,6 +27,8 @@ Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
     : host_(host),
       statistics_(host.statistics()),
       flight_(host.flight()),
+      job_(host.job()),
+      timeline_(host.timeline()),
       options_(std::move(options)),
       board_(region, size()),
       link_(host.job(), region + align_up(control::Board::region_bytes(size()), 4096), size(), me(),
@@ -252,8 +254,8 @@ void Channel::run_negotiated(std::span<Mark> marks) {
   }
   const SlotPtr slot = adopt_plan(requests, std::move(*plan));
   Operation* op = operation_of(marks, *slot);
-  if (op->is_traced && op->name != nullptr && host_.timeline() != nullptr) {
-    for (int rank = 0; rank < size(); ++rank) host_.timeline()->rank_ready(op->name->name, rank);
+  if (op->is_traced && op->name != nullptr && timeline_.load(std::memory_order_acquire) != nullptr) {
+    for (int rank = 0; rank < size(); ++rank) timeline_.load(std::memory_order_acquire)->rank_ready(op->name->name, rank);
   }
   op->slot = slot;
   if (slot->kind() == wire::Kind::kProcessSetAdd || slot->kind() == wire::Kind::kProcessSetRemove) {
@@ -352,7 +354,7 @@ bool Channel::map_shared(Operation& op, const Slot& slot, std::span<const Mark> 
         std::byte* address = nullptr;
         if (mark.payload != nullptr && mark.payload_bytes == tensors.size() * sizeof offset) {
           std::memcpy(&offset, mark.payload + t * sizeof offset, sizeof offset);
-          address = host_.job().arena_address(options_.local_ranks[static_cast<size_t>(rank)], offset, tensors[t].bytes());
+          address = job_.arena_address(options_.local_ranks[static_cast<size_t>(rank)], offset, tensors[t].bytes());
         }
         if (address == nullptr) {
           fail(corrupted(concat("allreduce '", tensors[t].name, "': the shared buffer of rank ",
@@ -419,7 +421,7 @@ void Channel::finish(Operation& op, const Status& status) {
 }
 
 void Channel::trace_start(Operation& op, const Slot& slot) {
-  trace::Timeline* timeline = host_.timeline();
+  trace::Timeline* timeline = timeline_.load(std::memory_order_acquire);
   if (timeline == nullptr) return;
   for (const wire::TensorSpec& tensor : slot.requests[0].tensors) {
     timeline->negotiate_end(tensor.name);
@@ -429,7 +431,7 @@ void Channel::trace_start(Operation& op, const Slot& slot) {
 }
 
 void Channel::trace_end(const Operation& op) {
-  trace::Timeline* timeline = host_.timeline();
+  trace::Timeline* timeline = timeline_.load(std::memory_order_acquire);
   if (timeline == nullptr || (op.slot == nullptr && op.request == nullptr)) return;
   const wire::Request& request = op.slot != nullptr ? op.slot->request_of(me()) : *op.request;
   for (size_t t = 0; t < request.tensors.size(); ++t) {
@@ -479,24 +481,24 @@ shm::Want Channel::want() const {
 uint64_t Channel::ring_late_peers() {
   if (executor_.is_idle()) return 0;
   const int peer = link_.local_rank(link_.want_member());
-  if (peer == host_.job().rank() || host_.job().is_driven(peer)) return 0;
-  return host_.job().wake_background(peer) ? 1 : 0;
+  if (peer == job_.rank() || job_.is_driven(peer)) return 0;
+  return job_.wake_background(peer) ? 1 : 0;
 }
 
 bool Channel::waits_for_driven_peers() const {
   const int member = executor_.is_idle() ? order_.missing_rank() : link_.want_member();
-  return member < 0 || host_.job().is_driven(options_.local_ranks[static_cast<size_t>(member)]);
+  return member < 0 || job_.is_driven(options_.local_ranks[static_cast<size_t>(member)]);
 }
 
 bool Channel::waits_for_closed_member() const {
   const int member = link_.want_member();
-  const auto state = host_.job().block(link_.local_rank(member)).state.load(std::memory_order_seq_cst);
+  const auto state = job_.block(link_.local_rank(member)).state.load(std::memory_order_seq_cst);
   return link_.is_closed(member) || state == static_cast<uint32_t>(shm::RankState::kLeft);
 }
 
 bool Channel::has_leaving_member() const {
   for (int member = 0; member < size(); ++member) {
-    const auto state = host_.job().block(link_.local_rank(member)).state.load(std::memory_order_seq_cst);
+    const auto state = job_.block(link_.local_rank(member)).state.load(std::memory_order_seq_cst);
     const bool leaves = state == static_cast<uint32_t>(shm::RankState::kLeaving) || state == static_cast<uint32_t>(shm::RankState::kLeft);
     if (leaves || link_.is_closed(member)) return true;
   }

@@ -163,7 +163,7 @@ void Channel::publish(Operation& op) {
                                                         : std::string_view();
   op.flight = flight_.begin(op.kind, options_.id, op.bytes, name);
   published_.store(published_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  if (trace::Timeline* timeline = host_.timeline();
+  if (trace::Timeline* timeline = timeline_.load(std::memory_order_acquire);
       HVD_UNLIKELY(timeline != nullptr) && op.kind != wire::Kind::kBarrier) {
     op.is_traced = true;
     const auto kind = wire::kind_name(op.kind);
@@ -214,7 +214,7 @@ void Channel::append_record(Operation& op) {
 
 void Channel::write_payload(Operation& op, Record& record, uint32_t index) {
   const negotiate::Slot& slot = *op.slot;
-  if (slot.may_share && !op.buffers.empty() && write_shared_offsets(op, record, index)) return;
+  if (HVD_UNLIKELY(slot.may_share && job_.segment().contains(op.buffers[0].input, 1)) && write_shared_offsets(op, record, index)) return;
   record.length = slot.deposit_bytes;
   if (slot.is_small) {
     if (slot.deposit_bytes <= control::kInlineBytes) {
@@ -242,8 +242,8 @@ void Channel::deposit(const Operation& op, std::byte* to) const {
 
 // In place, and every buffer in shared memory: peers get the offsets instead of the data.
 bool Channel::write_shared_offsets(Operation& op, Record& record, uint32_t index) {
-  shm::Job& job = host_.job();
-  if (size() == 1 || !job.segment().contains(op.buffers[0].input, 1)) return false;
+  shm::Job& job = job_;
+  if (size() == 1) return false;
   const auto& tensors = op.slot->request_of(me()).tensors;
   const auto bytes = static_cast<uint32_t>(tensors.size() * sizeof(uint64_t));
   if (bytes > eager_limit_) return false;
@@ -292,16 +292,16 @@ void Channel::write_message(Operation& op, Record& record, uint32_t index) {
   eager_.skip(index);
   record.flags = control::kPayloadArena;
   record.offset = UINT32_MAX;  // no memory: peers refuse it, and the job ends with a clear text
-  if (auto memory = host_.job().arena().alloc(bytes)) {
+  if (auto memory = job_.arena().alloc(bytes)) {
     messages_.emplace_back(index, *memory);
     std::memcpy(*memory, message.data(), bytes);
-    record.offset = static_cast<uint32_t>(host_.job().arena().offset_of(*memory) / shm::Arena::kAlignment);
+    record.offset = static_cast<uint32_t>(job_.arena().offset_of(*memory) / shm::Arena::kAlignment);
   }
 }
 
 void Channel::free_read_messages() {
   while (!messages_.empty() && shm::reached(watermark_, messages_.front().first + 1)) {
-    (void)host_.job().arena().free(messages_.front().second).is_ok();
+    (void)job_.arena().free(messages_.front().second).is_ok();
     messages_.pop_front();
   }
 }

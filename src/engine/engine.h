@@ -106,7 +106,7 @@ class Engine final : public ChannelHost, public WatchHost {
   SubmitLock& submit_lock() override { return submit_lock_; }
   shm::Job& job() override { return *job_; }
   Flight& flight() override { return flight_; }
-  trace::Timeline* timeline() override { return timeline_.load(std::memory_order_acquire); }
+  const std::atomic<trace::Timeline*>& timeline() const override { return timeline_; }
   void completed(Operation& op) override;
   Status begin_internal(const wire::Request& request, Operation& op) override;
   void end_internal(Operation& op) override;

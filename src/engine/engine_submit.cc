@@ -88,7 +88,7 @@ StepResult Engine::step_all(Channel::Effort effort) {
     }
   }
   if (HVD_UNLIKELY(mark_cycles_.load(std::memory_order_relaxed)) && result == StepResult::kAdvanced) {
-    if (trace::Timeline* trace = timeline()) trace->mark_cycle();
+    if (trace::Timeline* trace = timeline_.load(std::memory_order_acquire)) trace->mark_cycle();
   }
   return result;
 }
@@ -110,7 +110,7 @@ Status Engine::run_here(Channel& channel, const Admit& admit, Deadline deadline)
   word.store(shm::kRoleBit, std::memory_order_release);  // both bits are ours: a plain store drops one
   drive(channel, [&] { return op.state.load(std::memory_order_relaxed) != 0; }, deadline);
   if (HVD_UNLIKELY(mark_cycles_.load(std::memory_order_relaxed))) {
-    if (trace::Timeline* trace = timeline()) trace->mark_cycle();
+    if (trace::Timeline* trace = timeline_.load(std::memory_order_acquire)) trace->mark_cycle();
   }
   return finish_run(op, deadline);
 }

@@ -73,12 +73,6 @@ Segment::~Segment() {
   if (data_ != nullptr) munmap(data_, bytes_);
 }
 
-bool Segment::contains(const void* address, size_t length) const {
-  const auto begin = reinterpret_cast<uintptr_t>(data_);
-  const auto at = reinterpret_cast<uintptr_t>(address);
-  return at >= begin && at - begin <= bytes_ && length <= bytes_ - (at - begin);
-}
-
 Status Segment::commit(size_t offset, size_t length) const {
   if (length == 0) return Status::ok();
   if (fallocate(fd_.get(), 0, static_cast<off_t>(offset), static_cast<off_t>(length)) == 0 ||

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/fd.h"
 #include "base/status.h"
@@ -24,7 +25,10 @@ class Segment {
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   int fd() const { return fd_.get(); }
-  bool contains(const void* address, size_t length) const;
+  bool contains(const void* address, size_t length) const {
+    const auto at = reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(data_);
+    return at <= bytes_ && length <= bytes_ - at;  // below the segment `at` wraps to a huge number
+  }
 
   // Reserves the pages now, so that a full file system is an error here and not a SIGBUS later.
   Status commit(size_t offset, size_t length) const;

@@ -117,7 +117,9 @@ class SharedMemoryGroup final : public BareGroup {
     const uint32_t number = ++number_;
     Line& mine = line(number, rank());
     size_t offset = 0;
-    if (length <= kInlinePayload) {
+    if (length == sizeof(uint32_t)) {
+      std::memcpy(mine.payload, data, sizeof(uint32_t));  // the compiler makes one store of it
+    } else if (length <= kInlinePayload) {
       std::memcpy(mine.payload, data, length);
     } else {
       offset = take_eager(length);
@@ -131,7 +133,10 @@ class SharedMemoryGroup final : public BareGroup {
       const auto ready = [&] { return shm::reached(theirs.number.load(std::memory_order_acquire), number); };
       if (r != rank() && !ready()) HVD_TRY(wait(ready));
     }
-    if (count > 0) combine(n, {slots, static_cast<unsigned>(size()), static_cast<unsigned>(rank()), data, data, nullptr, count});
+    if (count == 0) return Status::ok();
+    slots[rank()] = data;
+    void* output = data;
+    kernels_.reduce({n.dtype, n.op, count, reinterpret_cast<const void* const*>(slots), static_cast<unsigned>(size()), &output, 1, n.post});
     return Status::ok();
   }
 
@@ -195,6 +200,7 @@ class SharedMemoryGroup final : public BareGroup {
   Executor executor_;
   Work work_;
   std::vector<Work*> done_;
+  const Kernels& kernels_ = kernels();
   const size_t small_limit_;
   const int spins_;
   uint32_t number_ = 0;
