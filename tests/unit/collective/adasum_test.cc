@@ -1,0 +1,33 @@
+#include "collective/native/adasum.h"
+
+#include <gtest/gtest.h>
+
+namespace hvd::native {
+namespace {
+
+TEST(AdasumLevels, PowersOfTwoMeetByDoublingDistance) {
+  EXPECT_EQ(adasum_levels(4), (std::vector<AdasumLevel>{{{0, 1}, {2, 3}}, {{0, 2}}}));
+  EXPECT_TRUE(adasum_levels(1).empty());
+}
+
+TEST(AdasumLevels, RanksBeyondAPowerOfTwoFoldInFirst) {
+  EXPECT_EQ(adasum_levels(3), (std::vector<AdasumLevel>{{{0, 2}}, {{0, 1}}}));
+  EXPECT_EQ(adasum_levels(6), (std::vector<AdasumLevel>{{{0, 4}, {1, 5}}, {{0, 1}, {2, 3}}, {{0, 2}}}));
+}
+
+TEST(AdasumWeights, OrthogonalVectorsAddAndEqualOnesAverage) {
+  const double orthogonal[3] = {0, 2, 3};
+  EXPECT_EQ(adasum_weights(orthogonal).left, 1.0);
+  const double equal[3] = {4, 4, 4};
+  EXPECT_EQ(adasum_weights(equal).left, 0.5);
+  EXPECT_EQ(adasum_weights(equal).right, 0.5);
+}
+
+TEST(AdasumWeights, AZeroVectorCountsAsItIs) {
+  const double zero[3] = {0, 0, 5};
+  EXPECT_EQ(adasum_weights(zero).left, 1.0);
+  EXPECT_EQ(adasum_weights(zero).right, 1.0);
+}
+
+}  // namespace
+}  // namespace hvd::native
