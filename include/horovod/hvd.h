@@ -2,7 +2,8 @@
  *
  * Conventions
  *  - Every function may be called from any thread and never throws, exits or aborts on bad input.
- *  - A function that can fail returns hvd_status; hvd_last_error() then has the text, for this thread.
+ *  - A function that can fail returns hvd_status; hvd_last_error() then has the text, for this
+ * thread.
  *  - Structs start with struct_size, set by the HVD_*_INIT macros or hvd_*_init() functions.
  *  - Nothing changes owner, except where a function is called *_alloc / *_free or *_take.
  *  - Buffers given to a submission stay valid and untouched until it is complete.
@@ -36,12 +37,12 @@ typedef enum hvd_status {
   HVD_ABORTED = 3,
   HVD_INVALID_ARGUMENT = 4,
   HVD_IN_PROGRESS = 5,
-  HVD_TIMED_OUT = 6,     /* the caller's deadline passed; the operation goes on */
-  HVD_PEER_LOST = 7,     /* a rank died or froze */
-  HVD_STALLED = 8,       /* the stall limit was reached */
-  HVD_SHUT_DOWN = 9,     /* this or another rank has shut down */
+  HVD_TIMED_OUT = 6, /* the caller's deadline passed; the operation goes on */
+  HVD_PEER_LOST = 7, /* a rank died or froze */
+  HVD_STALLED = 8,   /* the stall limit was reached */
+  HVD_SHUT_DOWN = 9, /* this or another rank has shut down */
   HVD_OUT_OF_MEMORY = 10,
-  HVD_CORRUPTED = 11     /* shared memory or a message holds what no rank can have written */
+  HVD_CORRUPTED = 11 /* shared memory or a message holds what no rank can have written */
 } hvd_status;
 
 typedef enum hvd_kind {
@@ -80,10 +81,10 @@ typedef enum hvd_reduce_op {
 
 /* Who makes an operation advance. */
 typedef enum hvd_progress {
-  HVD_PROGRESS_DEFAULT = 0,    /* what the engine was started with */
-  HVD_PROGRESS_AUTO = 1,       /* waiters drive; the background thread where nobody does */
-  HVD_PROGRESS_WAITER = 2,     /* only calls into this library */
-  HVD_PROGRESS_BACKGROUND = 3  /* the background thread, from submission on */
+  HVD_PROGRESS_DEFAULT = 0,   /* what the engine was started with */
+  HVD_PROGRESS_AUTO = 1,      /* waiters drive; the background thread where nobody does */
+  HVD_PROGRESS_WAITER = 2,    /* only calls into this library */
+  HVD_PROGRESS_BACKGROUND = 3 /* the background thread, from submission on */
 } hvd_progress;
 
 typedef uint64_t hvd_handle; /* 0 is never a valid handle */
@@ -99,12 +100,12 @@ HVD_API const char* hvd_last_error(void);
 typedef struct hvd_capabilities {
   uint32_t struct_size;
   uint32_t abi_version;
-  uint32_t dtypes;       /* bit per hvd_dtype */
-  uint32_t reduce_ops;   /* bit per hvd_reduce_op */
-  uint32_t kinds;        /* bit per hvd_kind */
+  uint32_t dtypes;     /* bit per hvd_dtype */
+  uint32_t reduce_ops; /* bit per hvd_reduce_op */
+  uint32_t kinds;      /* bit per hvd_kind */
   int32_t max_ranks_per_host;
-  const char* simd;      /* kernels chosen on this machine, e.g. "avx2" */
-  const char* engines;   /* comma separated, e.g. "native" */
+  const char* simd;    /* kernels chosen on this machine, e.g. "avx2" */
+  const char* engines; /* comma separated, e.g. "native" */
 } hvd_capabilities;
 HVD_API hvd_status hvd_get_capabilities(hvd_capabilities* out);
 
@@ -114,18 +115,19 @@ HVD_API hvd_status hvd_get_capabilities(hvd_capabilities* out);
 typedef struct hvd_topology {
   int32_t rank, size, local_rank, local_size, cross_rank, cross_size;
 } hvd_topology;
-#define HVD_TOPOLOGY_INIT {-1, -1, -1, -1, -1, -1}
+#define HVD_TOPOLOGY_INIT \
+  { -1, -1, -1, -1, -1, -1 }
 
 typedef struct hvd_init_options {
   uint32_t struct_size;
-  int32_t progress;                 /* hvd_progress; DEFAULT: HOROVOD_PROGRESS or automatic */
+  int32_t progress; /* hvd_progress; DEFAULT: HOROVOD_PROGRESS or automatic */
   hvd_topology topology;
   const char* job_id;               /* names the job on this host; NULL: from the environment */
   uint64_t epoch;                   /* 0: counts this process's inits */
   const int32_t* process_set_ranks; /* ranks of the static process sets, one set after the other */
   const int32_t* process_set_sizes;
   int32_t process_set_count;
-  int32_t dynamic_process_sets;     /* 1: allow add/remove, as HOROVOD_DYNAMIC_PROCESS_SETS does */
+  int32_t dynamic_process_sets; /* 1: allow add/remove, as HOROVOD_DYNAMIC_PROCESS_SETS does */
 } hvd_init_options;
 HVD_API void hvd_init_options_init(hvd_init_options* options);
 
@@ -147,9 +149,10 @@ HVD_API int32_t hvd_is_homogeneous(void);
 
 /* ---- submissions -------------------------------------------------------------------------- */
 
-/* Called at completion, once, by whatever thread steps the engine: keep it short and don't wait in it.
- * It may submit. The handle is valid in the call; status and text come as arguments. */
-typedef void (*hvd_callback)(void* context, hvd_handle handle, hvd_status status, const char* message);
+/* Called at completion, once, by whatever thread steps the engine: keep it short and don't wait in
+ * it. It may submit. The handle is valid in the call; status and text come as arguments. */
+typedef void (*hvd_callback)(void* context, hvd_handle handle, hvd_status status,
+                             const char* message);
 /* Asked for an output whose size is known only after negotiation. NULL return: out of memory. */
 typedef void* (*hvd_allocate)(void* context, const int64_t* shape, int32_t ndim, size_t bytes);
 
@@ -157,21 +160,21 @@ typedef struct hvd_request {
   uint32_t struct_size;
   int32_t kind;
   int32_t dtype;
-  int32_t reduce_op;     /* allreduce, reducescatter */
-  int32_t wire_dtype;    /* -1, or HVD_FLOAT16 / HVD_BFLOAT16 for float32 sums */
+  int32_t reduce_op;  /* allreduce, reducescatter */
+  int32_t wire_dtype; /* -1, or HVD_FLOAT16 / HVD_BFLOAT16 for float32 sums */
   int32_t process_set;
-  int32_t root_rank;     /* broadcast; global rank */
-  int32_t device;        /* -1: host memory */
-  int32_t progress;      /* hvd_progress */
+  int32_t root_rank; /* broadcast; global rank */
+  int32_t device;    /* -1: host memory */
+  int32_t progress;  /* hvd_progress */
   int32_t ndim;
-  const int64_t* shape;  /* of the input */
+  const int64_t* shape; /* of the input */
   const void* input;
   void* output;          /* may equal input. NULL: `allocate`, or kept by the handle */
   const int32_t* splits; /* alltoall: rows for each rank of the set; NULL: even */
   int32_t splits_count;
   int32_t reserved;
   double prescale, postscale;
-  const char* name;      /* NULL: matched by order among the unnamed operations of this kind */
+  const char* name; /* NULL: matched by order among the unnamed operations of this kind */
   hvd_allocate allocate;
   void* allocate_context;
   hvd_callback on_complete;
@@ -185,8 +188,8 @@ HVD_API hvd_status hvd_submit(const hvd_request* request, hvd_handle* out);
 /* One operation of `count` tensors, all or nothing: same kind, op, factors and set in each request;
  * names, dtypes and shapes differ. Completion callback: that of the first request. */
 HVD_API hvd_status hvd_submit_group(const hvd_request* requests, size_t count, hvd_handle* out);
-/* Submit and wait in one call: the quickest form. Needs `output` or `allocate` where one is produced.
- * HVD_TIMED_OUT: the operation goes on and its buffers must stay valid until shutdown. */
+/* Submit and wait in one call: the quickest form. Needs `output` or `allocate` where one is
+ * produced. HVD_TIMED_OUT: the operation goes on and its buffers must stay valid until shutdown. */
 HVD_API hvd_status hvd_run(const hvd_request* request, int64_t timeout_ns);
 HVD_API hvd_status hvd_run_group(const hvd_request* requests, size_t count, int64_t timeout_ns);
 
@@ -200,14 +203,14 @@ HVD_API hvd_status hvd_prepared_set_buffers(hvd_prepared* prepared, size_t index
                                             void* output);
 HVD_API void hvd_prepared_free(hvd_prepared* prepared);
 
-/* Reports the state it finds (HVD_IN_PROGRESS or the final status), then makes one step that does not
- * block. The first poll of a submission always finds HVD_IN_PROGRESS. */
+/* Reports the state it finds (HVD_IN_PROGRESS or the final status), then makes one step that does
+ * not block. The first poll of a submission always finds HVD_IN_PROGRESS. */
 HVD_API hvd_status hvd_poll(hvd_handle handle);
 HVD_API hvd_status hvd_wait(hvd_handle handle, int64_t timeout_ns);
 /* Waits for all; returns the first failure in array order. */
 HVD_API hvd_status hvd_wait_many(const hvd_handle* handles, size_t count, int64_t timeout_ns);
-/* Forgets the handle. A pending operation goes on; its buffers must stay valid until shutdown or its
- * callback. Outputs that the handle kept are freed. */
+/* Forgets the handle. A pending operation goes on; its buffers must stay valid until shutdown or
+ * its callback. Outputs that the handle kept are freed. */
 HVD_API hvd_status hvd_release(hvd_handle handle);
 
 typedef struct hvd_output {
@@ -215,7 +218,7 @@ typedef struct hvd_output {
   int32_t dtype;
   int32_t ndim;
   int32_t received_splits_count;
-  const int64_t* shape;           /* valid until the handle is released */
+  const int64_t* shape; /* valid until the handle is released */
   void* data;
   size_t bytes;
   const int32_t* received_splits; /* alltoall */
@@ -250,7 +253,7 @@ HVD_API int32_t hvd_buffer_contains(const void* data, size_t bytes); /* 1: lies 
 /* Collective over all ranks, same order everywhere. The id (> 0), or a negative code from above. */
 HVD_API int32_t hvd_process_set_add(const int32_t* ranks, int32_t count);
 HVD_API int32_t hvd_process_set_remove(int32_t id);
-HVD_API int32_t hvd_process_set_rank(int32_t id);     /* this process's rank in the set, or a code */
+HVD_API int32_t hvd_process_set_rank(int32_t id); /* this process's rank in the set, or a code */
 HVD_API int32_t hvd_process_set_size(int32_t id);
 HVD_API int32_t hvd_process_set_included(int32_t id); /* 0, 1 or a code */
 HVD_API int32_t hvd_process_set_count(void);
@@ -269,7 +272,7 @@ typedef struct hvd_stats {
   uint32_t reserved;
   uint64_t operations, bytes, failed_operations;
   uint64_t cache_hits, cache_misses, cache_evictions, cache_entries;
-  uint64_t agreed_in_lockstep, agreed_by_log;   /* how the order was found */
+  uint64_t agreed_in_lockstep, agreed_by_log; /* how the order was found */
   uint64_t small_operations, streamed_operations, shared_operations;
   uint64_t parks, wakes_sent, late_rings, rescued_wakes, background_runs;
   uint64_t stall_warnings;

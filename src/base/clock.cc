@@ -1,6 +1,5 @@
 #include "base/clock.h"
 
-
 namespace hvd {
 namespace {
 

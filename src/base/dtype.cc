@@ -3,9 +3,9 @@
 namespace hvd {
 
 std::string_view dtype_name(DType dtype) {
-  constexpr std::string_view kNames[kDTypeCount] = {"uint8",   "int8",    "uint16",  "int16",
-                                                    "int32",   "int64",   "float16", "float32",
-                                                    "float64", "bool",    "bfloat16"};
+  constexpr std::string_view kNames[kDTypeCount] = {"uint8",   "int8",  "uint16",  "int16",
+                                                    "int32",   "int64", "float16", "float32",
+                                                    "float64", "bool",  "bfloat16"};
   return kNames[static_cast<int>(dtype)];
 }
 

@@ -42,8 +42,8 @@ constexpr bool is_floating(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kFloat32 || dtype == DType::kFloat64 ||
          dtype == DType::kBfloat16;
 }
-std::string_view dtype_name(DType dtype);          // "float32"
-std::string_view reduce_op_name(ReduceOp op);      // "Sum"
+std::string_view dtype_name(DType dtype);      // "float32"
+std::string_view reduce_op_name(ReduceOp op);  // "Sum"
 std::optional<DType> dtype_from_code(int64_t code);
 std::optional<ReduceOp> reduce_op_from_code(int64_t code);
 

@@ -1,4 +1,5 @@
-// hash.h - a quick 64-bit hash of bytes, the same in every process of a job. Not for untrusted tables.
+// hash.h - a quick 64-bit hash of bytes, the same in every process of a job. Not for untrusted
+// tables.
 #pragma once
 
 #include <cstdint>

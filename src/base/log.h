@@ -22,7 +22,7 @@ void write_log(LogLevel level, const char* file, int line, const std::string& te
 
 }  // namespace hvd
 
-#define HVD_LOG(level, ...)                                                                     \
-  (::hvd::log_enabled(::hvd::LogLevel::level)                                                   \
+#define HVD_LOG(level, ...)                                                                       \
+  (::hvd::log_enabled(::hvd::LogLevel::level)                                                     \
        ? ::hvd::write_log(::hvd::LogLevel::level, __FILE__, __LINE__, ::hvd::concat(__VA_ARGS__)) \
        : void(0))

@@ -20,8 +20,9 @@ const char* status_code_text(StatusCode code) {
 Status errno_status(const std::string& what, int error_number) {
   char buffer[128];
   const char* text = strerror_r(error_number, buffer, sizeof buffer);  // GNU form: returns the text
-  const StatusCode code = error_number == ENOMEM || error_number == ENOSPC ? StatusCode::kOutOfMemory
-                                                                          : StatusCode::kUnknownError;
+  const StatusCode code = error_number == ENOMEM || error_number == ENOSPC
+                              ? StatusCode::kOutOfMemory
+                              : StatusCode::kUnknownError;
   return {code, what + ": " + text};
 }
 

@@ -33,18 +33,21 @@ class [[nodiscard]] Status {
     static const std::string kEmpty;
     return message_ == nullptr ? kEmpty : *message_;
   }
-  bool operator==(const Status& other) const { return code_ == other.code_ && message() == other.message(); }
+  bool operator==(const Status& other) const {
+    return code_ == other.code_ && message() == other.message();
+  }
 
  private:
   StatusCode code_ = StatusCode::kOk;
-  std::shared_ptr<const std::string> message_;  // shared by copies; null when OK, so that success costs nothing
+  std::shared_ptr<const std::string>
+      message_;  // shared by copies; null when OK, so that success costs nothing
 };
 
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}             // NOLINT: implicit on purpose
-  Result(Status failure) : status_(std::move(failure)) {}   // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}            // NOLINT: implicit on purpose
+  Result(Status failure) : status_(std::move(failure)) {}  // NOLINT: implicit on purpose
 
   bool is_ok() const { return value_.has_value(); }
   explicit operator bool() const { return is_ok(); }
@@ -62,7 +65,9 @@ class [[nodiscard]] Result {
   Status status_;
 };
 
-inline Status invalid_argument(std::string m) { return {StatusCode::kInvalidArgument, std::move(m)}; }
+inline Status invalid_argument(std::string m) {
+  return {StatusCode::kInvalidArgument, std::move(m)};
+}
 inline Status precondition_error(std::string m) {
   return {StatusCode::kPreconditionError, std::move(m)};
 }
@@ -73,16 +78,19 @@ inline Status corrupted(std::string m) { return {StatusCode::kCorrupted, std::mo
 Status errno_status(const std::string& what, int error_number);
 
 // HVD_ASSERT is a statement about our code, never about input. It stops the process in every build.
-[[noreturn]] void assertion_failed(const char* condition, const char* why, const char* file, int line);
+[[noreturn]] void assertion_failed(const char* condition, const char* why, const char* file,
+                                   int line);
 
 }  // namespace hvd
 
-#define HVD_ASSERT(condition, why) \
-  (static_cast<bool>(condition) ? void(0) : ::hvd::assertion_failed(#condition, why, __FILE__, __LINE__))
+#define HVD_ASSERT(condition, why)        \
+  (static_cast<bool>(condition) ? void(0) \
+                                : ::hvd::assertion_failed(#condition, why, __FILE__, __LINE__))
 
-#define HVD_TRY(expression)                        \
-  do {                                             \
-    if (::hvd::Status hvd_try_status = (expression); !hvd_try_status.is_ok()) return hvd_try_status; \
+#define HVD_TRY(expression)                                                   \
+  do {                                                                        \
+    if (::hvd::Status hvd_try_status = (expression); !hvd_try_status.is_ok()) \
+      return hvd_try_status;                                                  \
   } while (false)
 
 #define HVD_CONCAT_INNER(a, b) a##b

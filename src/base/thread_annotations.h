@@ -1,5 +1,6 @@
 // thread_annotations.h - Clang thread-safety attributes, and an annotated mutex.
-// A thread role is a capability: a function marked HVD_REQUIRES(role) compiles only where it is held.
+// A thread role is a capability: a function marked HVD_REQUIRES(role) compiles only where it is
+// held.
 #pragma once
 
 #include <mutex>

@@ -50,14 +50,17 @@ CallerSlot& Callers::add_slot() {
 
 void Callers::wait_for_all() {
   if (has_membarrier_) membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-  for (CallerSlot* slot = first_.load(std::memory_order_acquire); slot != nullptr; slot = slot->next) {
+  for (CallerSlot* slot = first_.load(std::memory_order_acquire); slot != nullptr;
+       slot = slot->next) {
     if (slot == own_slot) continue;
-    while (slot->depth.load(std::memory_order_seq_cst) != 0) sched_yield();  // they only copy a status out
+    while (slot->depth.load(std::memory_order_seq_cst) != 0)
+      sched_yield();  // they only copy a status out
   }
 }
 
 void Callers::forget_all() {
-  for (CallerSlot* slot = first_.load(std::memory_order_acquire); slot != nullptr; slot = slot->next) {
+  for (CallerSlot* slot = first_.load(std::memory_order_acquire); slot != nullptr;
+       slot = slot->next) {
     if (slot != own_slot) slot->depth.store(0, std::memory_order_relaxed);
   }
 }

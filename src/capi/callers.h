@@ -1,6 +1,6 @@
 // callers.h - which threads are inside a call right now, so that shutdown can wait for them.
-// A call costs two plain stores to a line of its own thread. The fence that this needs is made by the side that waits
-// (membarrier); where the kernel has none, every call makes one itself.
+// A call costs two plain stores to a line of its own thread. The fence that this needs is made by
+// the side that waits (membarrier); where the kernel has none, every call makes one itself.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@ namespace hvd::capi {
 
 // One per thread that ever called; kept and reused, never freed.
 struct alignas(64) CallerSlot {
-  std::atomic<uint32_t> depth{0};      // calls inside each other: a callback may call
+  std::atomic<uint32_t> depth{0};  // calls inside each other: a callback may call
   std::atomic<bool> in_use{false};
   CallerSlot* next = nullptr;
 };

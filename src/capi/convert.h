@@ -13,15 +13,17 @@ namespace hvd::capi {
 struct Converted {
   engine::Submission submission;
   int32_t set = 0;
-  engine::TensorArg single;                 // the usual case needs no allocation
+  engine::TensorArg single;  // the usual case needs no allocation
   std::vector<engine::TensorArg> several;
 };
-Status convert(const hvd_request* requests, size_t count, const engine::Engine& engine, Converted& out);
+Status convert(const hvd_request* requests, size_t count, const engine::Engine& engine,
+               Converted& out);
 
 Status apply_init_options(const hvd_init_options& options, engine::EngineOptions& out);
 
 inline Deadline to_deadline(int64_t timeout_ns) {
-  return timeout_ns == HVD_FOREVER ? Deadline::never() : Deadline::after(Nanoseconds(timeout_ns < 0 ? 0 : timeout_ns));
+  return timeout_ns == HVD_FOREVER ? Deadline::never()
+                                   : Deadline::after(Nanoseconds(timeout_ns < 0 ? 0 : timeout_ns));
 }
 
 }  // namespace hvd::capi

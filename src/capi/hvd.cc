@@ -11,8 +11,8 @@
 
 using hvd::Status;
 using hvd::StatusCode;
-using hvd::capi::Converted;
 using hvd::capi::convert;
+using hvd::capi::Converted;
 using hvd::capi::guarded;
 using hvd::capi::Runtime;
 using hvd::capi::to_deadline;
@@ -104,13 +104,27 @@ hvd_status hvd_shutdown(void) {
 
 int32_t hvd_is_initialized(void) { return Runtime::instance().is_initialized() ? 1 : 0; }
 
-int32_t hvd_rank(void) { return topology_value([](const auto& t) { return t.rank; }); }
-int32_t hvd_size(void) { return topology_value([](const auto& t) { return t.size; }); }
-int32_t hvd_local_rank(void) { return topology_value([](const auto& t) { return t.local_rank; }); }
-int32_t hvd_local_size(void) { return topology_value([](const auto& t) { return t.local_size; }); }
-int32_t hvd_cross_rank(void) { return topology_value([](const auto& t) { return t.cross_rank; }); }
-int32_t hvd_cross_size(void) { return topology_value([](const auto& t) { return t.cross_size; }); }
-int32_t hvd_is_homogeneous(void) { return topology_value([](const auto& t) { return t.is_homogeneous() ? 1 : 0; }); }
+int32_t hvd_rank(void) {
+  return topology_value([](const auto& t) { return t.rank; });
+}
+int32_t hvd_size(void) {
+  return topology_value([](const auto& t) { return t.size; });
+}
+int32_t hvd_local_rank(void) {
+  return topology_value([](const auto& t) { return t.local_rank; });
+}
+int32_t hvd_local_size(void) {
+  return topology_value([](const auto& t) { return t.local_size; });
+}
+int32_t hvd_cross_rank(void) {
+  return topology_value([](const auto& t) { return t.cross_rank; });
+}
+int32_t hvd_cross_size(void) {
+  return topology_value([](const auto& t) { return t.cross_size; });
+}
+int32_t hvd_is_homogeneous(void) {
+  return topology_value([](const auto& t) { return t.is_homogeneous() ? 1 : 0; });
+}
 
 void hvd_request_init(hvd_request* request) {
   if (request == nullptr) return;
@@ -124,7 +138,9 @@ void hvd_request_init(hvd_request* request) {
   request->postscale = 1.0;
 }
 
-hvd_status hvd_submit(const hvd_request* request, hvd_handle* out) { return hvd_submit_group(request, 1, out); }
+hvd_status hvd_submit(const hvd_request* request, hvd_handle* out) {
+  return hvd_submit_group(request, 1, out);
+}
 
 hvd_status hvd_submit_group(const hvd_request* requests, size_t count, hvd_handle* out) {
   return with_engine([&](Engine& engine) -> Status {
@@ -137,7 +153,9 @@ hvd_status hvd_submit_group(const hvd_request* requests, size_t count, hvd_handl
   });
 }
 
-hvd_status hvd_run(const hvd_request* request, int64_t timeout_ns) { return hvd_run_group(request, 1, timeout_ns); }
+hvd_status hvd_run(const hvd_request* request, int64_t timeout_ns) {
+  return hvd_run_group(request, 1, timeout_ns);
+}
 
 hvd_status hvd_run_group(const hvd_request* requests, size_t count, int64_t timeout_ns) {
   return with_engine([&](Engine& engine) -> Status {
@@ -154,14 +172,16 @@ hvd_status hvd_prepare(const hvd_request* requests, size_t count, hvd_prepared**
     Converted c;
     HVD_TRY(convert(requests, count, engine, c));
     HVD_TRY_ASSIGN(auto prepared, engine.prepare(c.set, c.submission));
-    *out = new hvd_prepared{std::move(prepared)};  // NOLINT: owned by the caller, see hvd_prepared_free
+    *out = new hvd_prepared{
+        std::move(prepared)};  // NOLINT: owned by the caller, see hvd_prepared_free
     return Status::ok();
   });
 }
 
 hvd_status hvd_prepared_submit(hvd_prepared* prepared, hvd_handle* out) {
   return with_engine([&](Engine& engine) -> Status {
-    if (prepared == nullptr || out == nullptr) return hvd::invalid_argument("prepared submit: null argument");
+    if (prepared == nullptr || out == nullptr)
+      return hvd::invalid_argument("prepared submit: null argument");
     *out = 0;
     HVD_TRY_ASSIGN(*out, engine.submit(*prepared->prepared));
     return Status::ok();
@@ -175,7 +195,8 @@ hvd_status hvd_prepared_run(hvd_prepared* prepared, int64_t timeout_ns) {
   });
 }
 
-hvd_status hvd_prepared_set_buffers(hvd_prepared* prepared, size_t index, const void* input, void* output) {
+hvd_status hvd_prepared_set_buffers(hvd_prepared* prepared, size_t index, const void* input,
+                                    void* output) {
   return guarded([&]() -> Status {
     if (prepared == nullptr || index >= prepared->prepared->tensor_count()) {
       return hvd::invalid_argument(hvd::concat("prepared: no tensor ", index));
@@ -217,7 +238,8 @@ hvd_status hvd_get_output(hvd_handle handle, size_t index, hvd_output* out) {
     o.last_joined_rank = op->kind == hvd::wire::Kind::kJoin ? op->number : -1;
     if (op->kind != hvd::wire::Kind::kJoin) {
       if (index >= op->buffers.size()) {
-        return hvd::invalid_argument(hvd::concat("output ", index, ": the operation has ", op->buffers.size(), " tensors"));
+        return hvd::invalid_argument(
+            hvd::concat("output ", index, ": the operation has ", op->buffers.size(), " tensors"));
       }
       const Output& kept = engine.keep_output(*op, index);
       o.dtype = static_cast<int32_t>(op->slot->requests[0].tensors[index].dtype);
@@ -236,7 +258,8 @@ hvd_status hvd_output_take(hvd_handle handle, size_t index, void** out) {
   return with_engine([&](Engine& engine) -> Status {
     HVD_TRY_ASSIGN(Operation* const op, engine.completed_operation(handle));
     if (out == nullptr || index >= op->outputs.size() || op->outputs[index].owned == nullptr) {
-      return hvd::invalid_argument(hvd::concat("output ", index, ": the handle keeps no memory for it"));
+      return hvd::invalid_argument(
+          hvd::concat("output ", index, ": the handle keeps no memory for it"));
     }
     *out = op->outputs[index].owned.release();
     return Status::ok();
@@ -246,7 +269,8 @@ hvd_status hvd_output_take(hvd_handle handle, size_t index, void** out) {
 void hvd_output_free(void* data) { std::free(data); }
 
 hvd_status hvd_barrier(int32_t process_set, int64_t timeout_ns) {
-  return with_engine([&](Engine& engine) { return engine.barrier(process_set, to_deadline(timeout_ns)); });
+  return with_engine(
+      [&](Engine& engine) { return engine.barrier(process_set, to_deadline(timeout_ns)); });
 }
 
 hvd_status hvd_join(int32_t* last_joined_rank, int64_t timeout_ns) {
@@ -282,16 +306,19 @@ int32_t hvd_process_set_add(const int32_t* ranks, int32_t count) {
       return code;
     };
     if (!engine.dynamic_process_sets()) {
-      return fail(hvd::precondition_error("process sets can be added only with HOROVOD_DYNAMIC_PROCESS_SETS=1"),
+      return fail(hvd::precondition_error(
+                      "process sets can be added only with HOROVOD_DYNAMIC_PROCESS_SETS=1"),
                   HVD_PROCESS_SET_ERROR_DYNAMIC);
     }
     if (ranks == nullptr || count < 1) {
-      return fail(hvd::invalid_argument("process set: no ranks given"), HVD_PROCESS_SET_ERROR_UNKNOWN_SET);
+      return fail(hvd::invalid_argument("process set: no ranks given"),
+                  HVD_PROCESS_SET_ERROR_UNKNOWN_SET);
     }
     auto added = engine.add_process_set({ranks, ranks + count});
     if (added) return *added;
     const StatusCode code = added.status().code();
-    const bool shut_down = code == StatusCode::kShutDown || code == StatusCode::kPeerLost || code == StatusCode::kStalled;
+    const bool shut_down = code == StatusCode::kShutDown || code == StatusCode::kPeerLost ||
+                           code == StatusCode::kStalled;
     const bool exists = added.status().message().find("exists already") != std::string::npos;
     return fail(added.status(), exists      ? HVD_PROCESS_SET_ERROR_EXISTING_SET
                                 : shut_down ? HVD_PROCESS_SET_ERROR_SHUTDOWN
@@ -302,7 +329,8 @@ int32_t hvd_process_set_add(const int32_t* ranks, int32_t count) {
 int32_t hvd_process_set_remove(int32_t id) {
   return set_value([&](Engine& engine) -> int32_t {
     if (!engine.dynamic_process_sets()) {
-      hvd::capi::set_last_error(hvd::precondition_error("process sets can be removed only with HOROVOD_DYNAMIC_PROCESS_SETS=1"));
+      hvd::capi::set_last_error(hvd::precondition_error(
+          "process sets can be removed only with HOROVOD_DYNAMIC_PROCESS_SETS=1"));
       return HVD_PROCESS_SET_ERROR_DYNAMIC;
     }
     auto removed = engine.remove_process_set(id);
@@ -319,7 +347,8 @@ int32_t hvd_process_set_rank(int32_t id) {
     const auto ranks = engine.sets().ranks(id);
     if (!ranks) return HVD_PROCESS_SET_ERROR_UNKNOWN_SET;
     const auto me = std::find(ranks->begin(), ranks->end(), engine.topology().rank);
-    return me == ranks->end() ? HVD_PROCESS_SET_ERROR_FOREIGN_SET : static_cast<int32_t>(me - ranks->begin());
+    return me == ranks->end() ? HVD_PROCESS_SET_ERROR_FOREIGN_SET
+                              : static_cast<int32_t>(me - ranks->begin());
   });
 }
 
@@ -336,13 +365,16 @@ int32_t hvd_process_set_included(int32_t id) {
 }
 
 int32_t hvd_process_set_count(void) {
-  return set_value([&](Engine& engine) { return static_cast<int32_t>(engine.sets().ids().size()); });
+  return set_value(
+      [&](Engine& engine) { return static_cast<int32_t>(engine.sets().ids().size()); });
 }
 
 int32_t hvd_process_set_ids(int32_t* ids, int32_t capacity) {
   return set_value([&](Engine& engine) {
     const auto all = engine.sets().ids();
-    for (size_t i = 0; ids != nullptr && i < all.size() && i < static_cast<size_t>(std::max(capacity, 0)); ++i) ids[i] = all[i];
+    for (size_t i = 0;
+         ids != nullptr && i < all.size() && i < static_cast<size_t>(std::max(capacity, 0)); ++i)
+      ids[i] = all[i];
     return static_cast<int32_t>(all.size());
   });
 }
@@ -351,7 +383,9 @@ int32_t hvd_process_set_ranks(int32_t id, int32_t* ranks, int32_t capacity) {
   return set_value([&](Engine& engine) -> int32_t {
     const auto all = engine.sets().ranks(id);
     if (!all) return HVD_PROCESS_SET_ERROR_UNKNOWN_SET;
-    for (size_t i = 0; ranks != nullptr && i < all->size() && i < static_cast<size_t>(std::max(capacity, 0)); ++i) ranks[i] = (*all)[i];
+    for (size_t i = 0;
+         ranks != nullptr && i < all->size() && i < static_cast<size_t>(std::max(capacity, 0)); ++i)
+      ranks[i] = (*all)[i];
     return static_cast<int32_t>(all->size());
   });
 }
@@ -372,12 +406,16 @@ hvd_status hvd_get_stats(hvd_stats* out) {
     const hvd::engine::Statistics& s = engine.statistics();
     const Engine::OrderCounts order = engine.order_counts();
     hvd_stats v{};
-    v.operations = s.operations.get(), v.bytes = s.bytes.get(), v.failed_operations = s.failed_operations.get();
+    v.operations = s.operations.get(), v.bytes = s.bytes.get(),
+    v.failed_operations = s.failed_operations.get();
     v.cache_hits = s.cache_hits.get(), v.cache_misses = s.cache_misses.get();
     v.cache_evictions = order.evictions, v.cache_entries = order.entries;
-    v.agreed_in_lockstep = order.lockstep, v.agreed_by_log = order.logged, v.wakes_sent = order.wakes;
-    v.small_operations = s.small_operations.get(), v.streamed_operations = s.streamed_operations.get();
-    v.shared_operations = s.shared_operations.get(), v.parks = s.parks.get(), v.late_rings = s.late_rings.get();
+    v.agreed_in_lockstep = order.lockstep, v.agreed_by_log = order.logged,
+    v.wakes_sent = order.wakes;
+    v.small_operations = s.small_operations.get(),
+    v.streamed_operations = s.streamed_operations.get();
+    v.shared_operations = s.shared_operations.get(), v.parks = s.parks.get(),
+    v.late_rings = s.late_rings.get();
     v.rescued_wakes = s.rescued_wakes.get(), v.background_runs = s.background_runs.get();
     v.stall_warnings = s.stall_warnings.get();
     return copy_out(v, out, "stats");

@@ -28,7 +28,8 @@ Runtime& Runtime::instance() {
 }
 
 Runtime::Runtime() {
-  // A child of fork() has the memory of the engine but none of its threads, and must not speak for its parent.
+  // A child of fork() has the memory of the engine but none of its threads, and must not speak for
+  // its parent.
   pthread_atfork(nullptr, nullptr, [] { instance().orphan(); });
 }
 
@@ -44,14 +45,17 @@ Result<engine::EngineOptions> Runtime::make_options(const hvd_init_options* o) {
   HVD_TRY_ASSIGN(options.topology, topology::topology_from_environment(environment));
   if (o != nullptr) HVD_TRY(apply_init_options(*o, options));
   options.epoch = o != nullptr && o->epoch != 0 ? o->epoch : epoch_;
-  set_log_options({options.settings.log_level, options.settings.log_hide_time, options.topology.rank});
+  set_log_options(
+      {options.settings.log_level, options.settings.log_hide_time, options.topology.rank});
   for (const std::string& warning : options.settings.warnings) HVD_LOG(kWarning, warning);
   return options;
 }
 
 Status Runtime::init(const hvd_init_options* options) {
   if (is_orphan_.load()) {
-    return precondition_error("init: this process is a fork of one that has initialized Horovod; start it with exec instead");
+    return precondition_error(
+        "init: this process is a fork of one that has initialized Horovod; start it with exec "
+        "instead");
   }
   MutexLock lock(life_mutex_);
   if (owned_ != nullptr) return Status::ok();

@@ -1,5 +1,6 @@
 // runtime.h - the one process-wide object behind the C interface: the engine, if there is one.
-// Thread: any. init and shutdown exclude each other; every other call holds the engine alive while it runs.
+// Thread: any. init and shutdown exclude each other; every other call holds the engine alive while
+// it runs.
 #pragma once
 
 #include <atomic>
@@ -27,9 +28,11 @@ class Runtime {
   // Holds the engine for one call; null inside when there is none.
   class Use {
    public:
-    // Announce first, then look: shutdown takes the pointer away first, then waits for the announced.
+    // Announce first, then look: shutdown takes the pointer away first, then waits for the
+    // announced.
     explicit Use(Runtime& runtime)
-        : slot_(runtime.callers_.enter()), engine_(runtime.engine_.load(std::memory_order_acquire)) {}
+        : slot_(runtime.callers_.enter()),
+          engine_(runtime.engine_.load(std::memory_order_acquire)) {}
     ~Use() { Callers::leave(slot_); }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
@@ -43,7 +46,8 @@ class Runtime {
  private:
   Runtime();
   void orphan();  // in a child of fork(): the engine and its threads are the parent's
-  Result<engine::EngineOptions> make_options(const hvd_init_options* options) HVD_REQUIRES(life_mutex_);
+  Result<engine::EngineOptions> make_options(const hvd_init_options* options)
+      HVD_REQUIRES(life_mutex_);
 
   std::atomic<engine::Engine*> engine_{nullptr};
   std::atomic<bool> is_orphan_{false};
@@ -79,7 +83,8 @@ template <typename Fn>
 hvd_status with_engine(const Fn& fn) noexcept {
   return guarded([&]() -> Status {
     Runtime::Use use(Runtime::instance());
-    if (use.get() == nullptr) return precondition_error("Horovod has not been initialized; use hvd.init() (hvd_init in C)");
+    if (use.get() == nullptr)
+      return precondition_error("Horovod has not been initialized; use hvd.init() (hvd_init in C)");
     return fn(*use.get());
   });
 }

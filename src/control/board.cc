@@ -12,8 +12,9 @@ size_t low_stride_of(int size) {
 
 uint64_t Board::region_bytes(int size) {
   const auto ranks = static_cast<uint64_t>(size);
-  return align_up(ranks * low_stride_of(size) + kLogEntries * sizeof(uint64_t) + ranks * kRecordStride,
-                  4096) +
+  return align_up(
+             ranks * low_stride_of(size) + kLogEntries * sizeof(uint64_t) + ranks * kRecordStride,
+             4096) +
          ranks * kEagerStride;
 }
 

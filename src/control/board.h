@@ -1,6 +1,7 @@
-// board.h - the shared words of one channel's negotiation: every rank's stream of records, its eager
-// ring for payloads and messages, and the decision log. Layout and access only; who writes what when is
-// described in order.h. Offsets read from a peer are checked here before they become pointers.
+// board.h - the shared words of one channel's negotiation: every rank's stream of records, its
+// eager ring for payloads and messages, and the decision log. Layout and access only; who writes
+// what when is described in order.h. Offsets read from a peer are checked here before they become
+// pointers.
 #pragma once
 
 #include <atomic>
@@ -13,7 +14,7 @@
 
 namespace hvd::control {
 
-inline constexpr uint32_t kRecords = 512;    // per stream; a power of two
+inline constexpr uint32_t kRecords = 512;  // per stream; a power of two
 inline constexpr uint32_t kLogEntries = 4096;
 inline constexpr size_t kEagerBytes = 512 << 10;
 inline constexpr size_t kInlineBytes = 104;
@@ -24,11 +25,11 @@ inline constexpr uint32_t kJoinSlot = 0xfffffffeu;  // the rank has joined
 inline constexpr uint32_t kFirstSpecialSlot = kJoinSlot;
 
 enum RecordFlags : uint32_t {
-  kPayloadInline = 1,   // payload in the record
-  kPayloadEager = 2,    // payload in the eager ring at `offset`
-  kPayloadArena = 4,    // message too long for the ring: in the rank's arena, offset * 256
-  kSharedBuffers = 8,   // payload is the list of arena offsets of the tensors (uint64 each)
-  kNoPayload = 16,      // payload stays in the user's buffers: everybody takes the large path
+  kPayloadInline = 1,  // payload in the record
+  kPayloadEager = 2,   // payload in the eager ring at `offset`
+  kPayloadArena = 4,   // message too long for the ring: in the rank's arena, offset * 256
+  kSharedBuffers = 8,  // payload is the list of arena offsets of the tensors (uint64 each)
+  kNoPayload = 16,     // payload stays in the user's buffers: everybody takes the large path
 };
 
 struct alignas(kLineSpacing) Record {
@@ -37,7 +38,7 @@ struct alignas(kLineSpacing) Record {
   uint32_t offset;
   uint32_t length;
   uint32_t flags;
-  uint32_t view;              // version of the slot table that the writer had seen
+  uint32_t view;  // version of the slot table that the writer had seen
   std::byte payload[kInlineBytes];
 };
 static_assert(sizeof(Record) == kLineSpacing);
@@ -70,12 +71,13 @@ class Board {
 
   // Records of `stream` below this index are no longer needed by `reader`.
   std::atomic<uint32_t>& low(int reader, int stream) const {
-    return reinterpret_cast<std::atomic<uint32_t>*>(lows_ + static_cast<size_t>(reader) * low_stride_)[stream];
+    return reinterpret_cast<std::atomic<uint32_t>*>(lows_ + static_cast<size_t>(reader) *
+                                                                low_stride_)[stream];
   }
   // Log entries below this index were read by `reader`.
   std::atomic<uint32_t>& log_seen(int reader) const {
-    return *reinterpret_cast<std::atomic<uint32_t>*>(lows_ + static_cast<size_t>(reader + 1) * low_stride_ -
-                                                     kLineSpacing);
+    return *reinterpret_cast<std::atomic<uint32_t>*>(
+        lows_ + static_cast<size_t>(reader + 1) * low_stride_ - kLineSpacing);
   }
   std::atomic<uint64_t>& log(uint32_t index) const { return log_[index % kLogEntries]; }
 

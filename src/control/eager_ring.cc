@@ -11,7 +11,8 @@ std::optional<uint32_t> EagerRing::take(uint32_t index, uint32_t bytes, uint32_t
   skip(index);
   if (need > kEagerBytes / 2) return std::nullopt;
   soft_end_ = std::min<uint32_t>(std::max(soft_end_, 4 * need), kEagerBytes);
-  while (oldest_ != index && (!shm::reached(oldest_, watermark) || length_[oldest_ % kRecords] == 0)) {
+  while (oldest_ != index &&
+         (!shm::reached(oldest_, watermark) || length_[oldest_ % kRecords] == 0)) {
     ++oldest_;
   }
   const auto at = fit(index, need);

@@ -9,7 +9,8 @@
 namespace hvd::control {
 namespace {
 
-// A log entry: lap (16 bits) | flags (2) | rank (14) | record index (32). The lap tells a new entry from an old one.
+// A log entry: lap (16 bits) | flags (2) | rank (14) | record index (32). The lap tells a new entry
+// from an old one.
 constexpr uint64_t kResync = 1ull << 46;
 constexpr uint64_t kJoin = 1ull << 47;
 
@@ -32,7 +33,8 @@ uint64_t key_of(const wire::Request& request, uint64_t unnamed_number) {
   return mix(0x756e6e616d6564ull + static_cast<uint64_t>(request.kind), unnamed_number + 1);
 }
 
-Order::Order(const Board& board, const shm::Job& job, Directory& directory, int size, int me, const int* local_ranks)
+Order::Order(const Board& board, const shm::Job& job, Directory& directory, int size, int me,
+             const int* local_ranks)
     : board_(board),
       job_(job),
       directory_(directory),
@@ -152,7 +154,8 @@ bool Order::append_decision() {
   auto& word = board_.log(log_index_);
   uint64_t old = word.load(std::memory_order_relaxed);
   // Losing is as good as winning: somebody's decision is there now.
-  if (old >> 48 != lap_of(log_index_)) word.compare_exchange_strong(old, wanted, std::memory_order_seq_cst);
+  if (old >> 48 != lap_of(log_index_))
+    word.compare_exchange_strong(old, wanted, std::memory_order_seq_cst);
   return true;
 }
 
@@ -160,7 +163,8 @@ Look Order::follow(uint64_t entry) {
   const int rank = rank_of(entry);
   const auto index = static_cast<uint32_t>(entry);
   if (rank >= size_) {
-    return fail(corrupted(concat("decision log: entry ", log_index_, " names rank ", rank, " of ", size_)));
+    return fail(
+        corrupted(concat("decision log: entry ", log_index_, " names rank ", rank, " of ", size_)));
   }
   Stream& stream = streams_[static_cast<size_t>(rank)];
   // The decider had seen the records of all ranks, so they are here: read them.
@@ -168,7 +172,8 @@ Look Order::follow(uint64_t entry) {
   if (!failure_.is_ok()) return Look::kFailed;
   if ((entry & kJoin) != 0) {
     if (!stream.join_seen || stream.scanned != index || joined_[static_cast<size_t>(rank)]) {
-      return fail(corrupted(concat("decision log: entry ", log_index_, " joins rank ", rank, ", which did not")));
+      return fail(corrupted(
+          concat("decision log: entry ", log_index_, " joins rank ", rank, ", which did not")));
     }
     ++log_index_;
     board_.log_seen(me_).store(log_index_, std::memory_order_release);
@@ -177,8 +182,8 @@ Look Order::follow(uint64_t entry) {
   const uint32_t place = index - stream.open_base;
   Pending* pending = place < stream.open.size() ? stream.open[place] : nullptr;
   if (pending == nullptr || !is_complete(*pending)) {
-    return fail(corrupted(concat("decision log: entry ", log_index_, " names record ", index, " of rank ", rank,
-                                 ", which is not complete")));
+    return fail(corrupted(concat("decision log: entry ", log_index_, " names record ", index,
+                                 " of rank ", rank, ", which is not complete")));
   }
   ++log_index_;
   board_.log_seen(me_).store(log_index_, std::memory_order_release);
@@ -242,7 +247,8 @@ void Order::scan() {
     while (failure_.is_ok() && scan_one(rank)) {
     }
     Stream& stream = streams_[static_cast<size_t>(rank)];
-    if (stream.scanned - board_.low(me_, rank).load(std::memory_order_relaxed) > kRecords / 2) spill(rank);
+    if (stream.scanned - board_.low(me_, rank).load(std::memory_order_relaxed) > kRecords / 2)
+      spill(rank);
   }
 }
 
@@ -323,18 +329,21 @@ Status Order::read_mark(int rank, uint32_t index, Mark& mark) const {
   } else if ((mark.flags & kPayloadEager) != 0) {
     payload = board_.eager_range(rank, record.offset, record.length);
   } else if ((mark.flags & kPayloadArena) != 0) {
-    const std::byte* data = job_.arena_address(local_ranks_[rank], uint64_t{record.offset} * 256, record.length);
+    const std::byte* data =
+        job_.arena_address(local_ranks_[rank], uint64_t{record.offset} * 256, record.length);
     if (data != nullptr) payload = {data, record.length};
   }
   if (payload.data() == nullptr) {
-    return corrupted(concat("record ", index, " of member ", rank, " points outside its memory: offset ", record.offset,
-                            ", length ", record.length, ", flags ", record.flags));
+    return corrupted(concat("record ", index, " of member ", rank,
+                            " points outside its memory: offset ", record.offset, ", length ",
+                            record.length, ", flags ", record.flags));
   }
   mark.payload = payload.data();
   if (mark.slot != kNoSlot) return Status::ok();
   auto request = wire::decode(payload);
   if (!request) {
-    return corrupted(concat("record ", index, " of member ", rank, ": ", request.status().message()));
+    return corrupted(
+        concat("record ", index, " of member ", rank, ": ", request.status().message()));
   }
   mark.request = std::make_unique<wire::Request>(std::move(*request));
   mark.payload = nullptr;  // read, not needed any more
@@ -350,7 +359,8 @@ Result<uint64_t> Order::key_of_mark(int rank, Mark& mark) {
   }
   const auto identity = directory_.identify(mark.slot);
   if (!identity) {
-    return corrupted(concat("record ", mark.index, " of member ", rank, " names slot ", mark.slot, ", which does not exist"));
+    return corrupted(concat("record ", mark.index, " of member ", rank, " names slot ", mark.slot,
+                            ", which does not exist"));
   }
   mark.slot_owner = identity->owner;
   if (!identity->is_unnamed) return identity->key;

@@ -1,22 +1,33 @@
 // order.h - finds the next operation of a channel, the same on every rank, without a coordinator.
 //
 // Stream   Every rank appends records to its own stream; a record says "I have submitted this".
-// Lockstep Operation e is agreed when the next record of ALL streams is there and they name the same thing: no decision, one
-//          exchange of cache lines. Nothing ready can be missed: what is ready everywhere implies a next record everywhere.
-// Log      The next records differ -> every rank sees the same mismatch and enters log mode at the same place. Whoever sees
-//          something complete in all streams appends it to the decision log by compare-and-swap; the log is the only truth, and
-//          every rank executes it in order. When nothing is left over after a decision, the decider marks it kResync and all go
-//          back to lockstep behind it, at positions that follow from what was consumed.
-// Join     A joined rank submits nothing. Its join record is turned into a log entry, so that all ranks count it as joined
-//          from the same decision on. When all have joined and nothing is left, joining is over and all start level again.
-// Matching Named things match by a hash of their name (of all names, for a group), so that a mismatch of kind or shape is an
-//          error and not a stall. Unnamed ones match by kind and by their number in the stream since log mode began.
-// Memory   Records are consumed when agreed. A record that stays unmatched while half the ring has passed is copied out, so
+// Lockstep Operation e is agreed when the next record of ALL streams is there and they name the
+// same thing: no decision, one
+//          exchange of cache lines. Nothing ready can be missed: what is ready everywhere implies a
+//          next record everywhere.
+// Log      The next records differ -> every rank sees the same mismatch and enters log mode at the
+// same place. Whoever sees
+//          something complete in all streams appends it to the decision log by compare-and-swap;
+//          the log is the only truth, and every rank executes it in order. When nothing is left
+//          over after a decision, the decider marks it kResync and all go back to lockstep behind
+//          it, at positions that follow from what was consumed.
+// Join     A joined rank submits nothing. Its join record is turned into a log entry, so that all
+// ranks count it as joined
+//          from the same decision on. When all have joined and nothing is left, joining is over and
+//          all start level again.
+// Matching Named things match by a hash of their name (of all names, for a group), so that a
+// mismatch of kind or shape is an
+//          error and not a stall. Unnamed ones match by kind and by their number in the stream
+//          since log mode began.
+// Memory   Records are consumed when agreed. A record that stays unmatched while half the ring has
+// passed is copied out, so
 //          that a slow tensor never blocks the stream of the others.
-// Orders   seq: release / acquire. Log: CAS seq_cst, read acquire; what the decider had seen is visible to whoever reads its
+// Orders   seq: release / acquire. Log: CAS seq_cst, read acquire; what the decider had seen is
+// visible to whoever reads its
 //          entry. low and log_seen: release / acquire.
 //
-// Needs the engine role. Never blocks. Contents of records are distrusted: nonsense ends in a Status.
+// Needs the engine role. Never blocks. Contents of records are distrusted: nonsense ends in a
+// Status.
 #pragma once
 
 #include <array>
@@ -36,7 +47,8 @@
 
 namespace hvd::control {
 
-// What a slot number stands for. Implemented by the engine; must know every slot a peer may still name.
+// What a slot number stands for. Implemented by the engine; must know every slot a peer may still
+// name.
 struct SlotIdentity {
   uint64_t key;
   bool is_unnamed;
@@ -70,18 +82,20 @@ struct Mark {
 };
 
 enum class Look {
-  kNothing,     // nothing is agreed yet
-  kUniform,     // lockstep, all records name slot(): read them with record_of()
-  kMatched,     // marks() has the records of all ranks
-  kAllJoined,   // joining is over; last_joined()
-  kFailed,      // failure()
+  kNothing,    // nothing is agreed yet
+  kUniform,    // lockstep, all records name slot(): read them with record_of()
+  kMatched,    // marks() has the records of all ranks
+  kAllJoined,  // joining is over; last_joined()
+  kFailed,     // failure()
 };
 
 class Order {
  public:
-  Order(const Board& board, const shm::Job& job, Directory& directory, int size, int me, const int* local_ranks);
+  Order(const Board& board, const shm::Job& job, Directory& directory, int size, int me,
+        const int* local_ranks);
 
-  // Looks for the next operation. After kUniform or kMatched the caller takes what it needs, then calls consume().
+  // Looks for the next operation. After kUniform or kMatched the caller takes what it needs, then
+  // calls consume().
   Look next() {
     if (HVD_LIKELY(!log_mode_)) {
       const Look look = next_in_lockstep();
@@ -120,7 +134,8 @@ class Order {
   std::vector<void*> pending_locals() const;
   // Forgets everything; the own stream counts as read up to `tail`. Only after a failure.
   void abandon(uint32_t tail);
-  // fn(index, slot, request or null) for each record of `rank` that is not agreed yet, as far as it can be read.
+  // fn(index, slot, request or null) for each record of `rank` that is not agreed yet, as far as it
+  // can be read.
   template <typename Fn>
   void for_unagreed(int rank, const Fn& fn) const;
 
@@ -142,11 +157,11 @@ class Order {
     bool queued = false;
   };
   struct Stream {
-    uint32_t scanned = 0;             // next record to look at
-    uint32_t consumed = 0;            // records decided since log mode began, plus where it began
-    uint32_t open_base = 0;           // index of open.front()
-    std::deque<Pending*> open;        // per record from open_base on; null: decided or copied out
-    bool join_seen = false;           // the record at `scanned` is a join that is not over
+    uint32_t scanned = 0;       // next record to look at
+    uint32_t consumed = 0;      // records decided since log mode began, plus where it began
+    uint32_t open_base = 0;     // index of open.front()
+    std::deque<Pending*> open;  // per record from open_base on; null: decided or copied out
+    bool join_seen = false;     // the record at `scanned` is a join that is not over
     std::array<uint32_t, wire::kKindCount> unnamed{};
   };
 
@@ -156,13 +171,15 @@ class Order {
     uint32_t index;
     bool is_there() const { return record->seq.load(std::memory_order_acquire) == index + 1; }
   };
-  void set_head(Head& head, int rank, uint32_t index) const { head = {&board_.record(rank, index), index}; }
+  void set_head(Head& head, int rank, uint32_t index) const {
+    head = {&board_.record(rank, index), index};
+  }
   Look next_in_lockstep();
   Look match_in_lockstep();
   void consume_in_log();
   Look next_in_log();
   void enter_log_mode();
-  bool append_decision();                     // false: nothing to decide
+  bool append_decision();  // false: nothing to decide
   Look follow(uint64_t entry);
   Look follow_join(int rank);
   Look finish_joining();

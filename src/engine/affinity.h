@@ -1,4 +1,5 @@
-// affinity.h - HOROVOD_THREAD_AFFINITY: pins the calling (background) thread. Failures are only logged, as the original did.
+// affinity.h - HOROVOD_THREAD_AFFINITY: pins the calling (background) thread. Failures are only
+// logged, as the original did.
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
-// channel.h - one process set on this rank: its streams, slots, data plane and operations in flight.
-// Submission side (submit lock): admit() checks and looks up, publish() appends a record. Engine side (engine role):
-// step() takes what is agreed and runs it. Neither blocks.
+// channel.h - one process set on this rank: its streams, slots, data plane and operations in
+// flight. Submission side (submit lock): admit() checks and looks up, publish() appends a record.
+// Engine side (engine role): step() takes what is agreed and runs it. Neither blocks.
 #pragma once
 
 #include <array>
@@ -75,17 +75,24 @@ class Channel final : private control::Directory {
   // Checks the submission alone and fills `op`. On failure nothing has changed.
   Status admit(const Submission& submission, Operation& op);
   // The same for a submission that was looked up before.
-  Status admit_prepared(const negotiate::SlotPtr& slot, NameState* name, const Submission& submission, Operation& op);
+  Status admit_prepared(const negotiate::SlotPtr& slot, NameState* name,
+                        const Submission& submission, Operation& op);
   void publish(Operation& op);
   // Anybody who sleeps for these records?
-  void ring() { if (HVD_UNLIKELY(link_.bell().anybody_sleeps())) ring_sleepers(); }
+  void ring() {
+    if (HVD_UNLIKELY(link_.bell().anybody_sleeps())) ring_sleepers();
+  }
 
   // ---- engine side: role held ----
   enum class Effort { kOne, kAllSmall, kEverything };
-  // kOne: one operation or one advance of large work. kAllSmall: all agreed small ones, large ones are left.
+  // kOne: one operation or one advance of large work. kAllSmall: all agreed small ones, large ones
+  // are left.
   StepResult step(Effort effort);
   const Status& failure() const { return failure_; }
-  bool has_pending() const { return published_.load(std::memory_order_relaxed) != finished_ || has_overflow_.load(std::memory_order_relaxed); }
+  bool has_pending() const {
+    return published_.load(std::memory_order_relaxed) != finished_ ||
+           has_overflow_.load(std::memory_order_relaxed);
+  }
   bool is_busy() const { return !executor_.is_idle(); }
   bool has_overflow() const { return has_overflow_.load(std::memory_order_relaxed); }
   shm::Want want() const;
@@ -95,7 +102,8 @@ class Channel final : private control::Directory {
   // In a data phase, for a member that takes no further part.
   bool waits_for_closed_member() const;
   bool has_leaving_member() const;
-  // fail_pending, and every later submission fails the same way; peers see that this rank takes no further part.
+  // fail_pending, and every later submission fails the same way; peers see that this rank takes no
+  // further part.
   void close(const Status& status);
   bool is_closed() const { return is_closed_.load(std::memory_order_relaxed); }
   // Everything pending ends with this status.
@@ -142,7 +150,8 @@ class Channel final : private control::Directory {
   bool run_matched();
   bool run_cached(Operation* op, const negotiate::SlotPtr& slot, std::span<control::Mark> marks);
   void run_negotiated(std::span<control::Mark> marks);
-  negotiate::SlotPtr adopt_plan(const std::vector<const wire::Request*>& requests, negotiate::Plan plan);
+  negotiate::SlotPtr adopt_plan(const std::vector<const wire::Request*>& requests,
+                                negotiate::Plan plan);
   void remember(const negotiate::SlotPtr& slot);
   void finish_join();
   Operation* operation_of(std::span<control::Mark> marks, const negotiate::Slot& slot);
@@ -177,20 +186,20 @@ class Channel final : private control::Directory {
   std::array<Operation*, control::kRecords> own_{};  // by record index
   std::atomic<uint32_t> tail_{0};                    // records published; the role only compares it
   uint32_t watermark_ = 0;
-  std::deque<Operation*> overflow_;                  // the ring was full
+  std::deque<Operation*> overflow_;  // the ring was full
   // Request messages in the arena, by record: freed when all peers have read the record.
   std::deque<std::pair<uint32_t, std::byte*>> messages_;
   std::atomic<bool> has_overflow_{false};
-  std::atomic<uint32_t> published_{0};               // operations admitted
+  std::atomic<uint32_t> published_{0};  // operations admitted
   bool is_joining_ = false;
-  std::atomic<bool> is_closed_{false};               // closed_status_ is set
+  std::atomic<bool> is_closed_{false};  // closed_status_ is set
   Status closed_status_;
 
   // engine side
   uint32_t finished_ = 0;
-  uint32_t agreed_ = 0;                              // agreed operations: the clock of the slot table
+  uint32_t agreed_ = 0;  // agreed operations: the clock of the slot table
   std::array<uint64_t, wire::kKindCount> unnamed_agreed_{};
-  std::vector<Operation*> running_;                  // in the executor
+  std::vector<Operation*> running_;  // in the executor
   std::vector<native::Work*> done_works_;
   Operation* join_operation_ = nullptr;
 };

@@ -20,7 +20,8 @@ using negotiate::Slot;
 using negotiate::SlotPtr;
 
 uint64_t Channel::region_bytes(int size) {
-  return align_up(control::Board::region_bytes(size), 4096) + align_up(native::Link::region_bytes(size), 4096);
+  return align_up(control::Board::region_bytes(size), 4096) +
+         align_up(native::Link::region_bytes(size), 4096);
 }
 
 Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
@@ -96,7 +97,8 @@ StepResult Channel::advance_large() {
     finish(op, work->status.is_ok() ? op.status : work->status);
   }
   done_works_.clear();
-  return progress == native::Progress::kBlocked && !finished_some ? StepResult::kNothing : StepResult::kAdvanced;
+  return progress == native::Progress::kBlocked && !finished_some ? StepResult::kNothing
+                                                                  : StepResult::kAdvanced;
 }
 
 std::optional<control::SlotIdentity> Channel::identify(uint32_t slot) {
@@ -137,13 +139,16 @@ bool Channel::run_uniform() {
     }
     if (deposited && HVD_UNLIKELY(record.length != slot.deposit_of[static_cast<size_t>(rank)] ||
                                   (record.length > 0 && payloads[rank] == nullptr))) {
-      fail(corrupted(concat("record ", order_.index_of(rank), " of rank ", options_.global_ranks[static_cast<size_t>(rank)],
-                            " deposits ", record.length, " bytes, expected ", slot.deposit_of[static_cast<size_t>(rank)])));
+      fail(corrupted(concat("record ", order_.index_of(rank), " of rank ",
+                            options_.global_ranks[static_cast<size_t>(rank)], " deposits ",
+                            record.length, " bytes, expected ",
+                            slot.deposit_of[static_cast<size_t>(rank)])));
       return false;
     }
   }
   if (HVD_LIKELY(deposited)) {
-    if (HVD_LIKELY(slot.is_plain && slot.plain_count > 0 && op->buffers[0].output != nullptr && !op->is_traced)) {
+    if (HVD_LIKELY(slot.is_plain && slot.plain_count > 0 && op->buffers[0].output != nullptr &&
+                   !op->is_traced)) {
       run_plain_allreduce(*op, slot, {size(), me(), &options_.global_ranks}, payloads);
       statistics_.small_operations.add();
       order_.consume();
@@ -198,7 +203,8 @@ bool Channel::run_matched() {
 Operation* Channel::operation_of(std::span<Mark> marks, const Slot& slot) {
   const Mark& mine = marks[static_cast<size_t>(me())];
   if (mine.present) {
-    return static_cast<Operation*>(mine.local != nullptr ? mine.local : own_[mine.index % control::kRecords]);
+    return static_cast<Operation*>(mine.local != nullptr ? mine.local
+                                                         : own_[mine.index % control::kRecords]);
   }
   auto* op = new Operation();  // NOLINT: deleted in finish()
   op->is_shadow = true;
@@ -218,7 +224,8 @@ bool Channel::run_cached(Operation* op, const SlotPtr& slot_ptr, std::span<Mark>
     if ((mark.flags & (control::kSharedBuffers | control::kNoPayload)) != 0) deposited = false;
     if (deposited && mark.payload_bytes != slot.deposit_of[static_cast<size_t>(rank)]) {
       running_.push_back(op);
-      fail(corrupted(concat("record ", mark.index, " of member ", rank, " deposits ", mark.payload_bytes, " bytes, expected ",
+      fail(corrupted(concat("record ", mark.index, " of member ", rank, " deposits ",
+                            mark.payload_bytes, " bytes, expected ",
                             slot.deposit_of[static_cast<size_t>(rank)])));
       return false;
     }
@@ -239,7 +246,8 @@ void Channel::run_negotiated(std::span<Mark> marks) {
     if (!marks[rank].present) continue;
     requests[rank] = marks[rank].request.get();
     if (requests[rank] == nullptr) {
-      requests[rank] = &static_cast<Slot*>(marks[rank].slot_owner.get())->request_of(static_cast<int>(rank));
+      requests[rank] =
+          &static_cast<Slot*>(marks[rank].slot_owner.get())->request_of(static_cast<int>(rank));
     }
     any = requests[rank];
   }
@@ -254,8 +262,10 @@ void Channel::run_negotiated(std::span<Mark> marks) {
   }
   const SlotPtr slot = adopt_plan(requests, std::move(*plan));
   Operation* op = operation_of(marks, *slot);
-  if (op->is_traced && op->name != nullptr && timeline_.load(std::memory_order_acquire) != nullptr) {
-    for (int rank = 0; rank < size(); ++rank) timeline_.load(std::memory_order_acquire)->rank_ready(op->name->name, rank);
+  if (op->is_traced && op->name != nullptr &&
+      timeline_.load(std::memory_order_acquire) != nullptr) {
+    for (int rank = 0; rank < size(); ++rank)
+      timeline_.load(std::memory_order_acquire)->rank_ready(op->name->name, rank);
   }
   op->slot = slot;
   if (slot->kind() == wire::Kind::kProcessSetAdd || slot->kind() == wire::Kind::kProcessSetRemove) {
@@ -275,11 +285,14 @@ void Channel::run_negotiated(std::span<Mark> marks) {
 }
 
 // All ranks make the same slot out of the same requests, at the same place in the agreed order.
-SlotPtr Channel::adopt_plan(const std::vector<const wire::Request*>& requests, negotiate::Plan plan) {
+SlotPtr Channel::adopt_plan(const std::vector<const wire::Request*>& requests,
+                            negotiate::Plan plan) {
   auto slot = std::make_shared<Slot>();
-  const wire::Request& any = **std::find_if(requests.begin(), requests.end(), [](const auto* r) { return r != nullptr; });
+  const wire::Request& any =
+      **std::find_if(requests.begin(), requests.end(), [](const auto* r) { return r != nullptr; });
   const bool all_here = std::find(requests.begin(), requests.end(), nullptr) == requests.end();
-  const bool same = all_here && std::all_of(requests.begin(), requests.end(), [&](const auto* r) { return *r == any; });
+  const bool same = all_here && std::all_of(requests.begin(), requests.end(),
+                                            [&](const auto* r) { return *r == any; });
   if (same || !all_here) {
     slot->requests.push_back(any);
   } else {
@@ -289,7 +302,8 @@ SlotPtr Channel::adopt_plan(const std::vector<const wire::Request*>& requests, n
   slot->is_unnamed = any.tensors.empty() || any.tensors[0].name.empty();
   slot->key = slot->is_unnamed ? signature_hash(slot->request_of(me())) : control::key_of(any, 0);
   derive(*slot, {size(), me(), &options_.global_ranks}, eager_limit_);
-  const bool internal = any.kind == wire::Kind::kProcessSetAdd || any.kind == wire::Kind::kProcessSetRemove;
+  const bool internal =
+      any.kind == wire::Kind::kProcessSetAdd || any.kind == wire::Kind::kProcessSetRemove;
   if (all_here && !internal && slots_.capacity() > 0) remember(slot);
   return slot;
 }
@@ -309,7 +323,8 @@ void Channel::remember(const SlotPtr& slot) {
     }
   }
   if (slots_.evictions() != evictions_before && evictions_before == 0) {
-    HVD_LOG(kWarning, "response cache of process set ", options_.id, " is full (HOROVOD_CACHE_CAPACITY=", slots_.capacity(),
+    HVD_LOG(kWarning, "response cache of process set ", options_.id,
+            " is full (HOROVOD_CACHE_CAPACITY=", slots_.capacity(),
             "): entries are evicted from now on, which makes operations slower");
   }
 }
@@ -323,8 +338,9 @@ void Channel::run_small(Operation& op, Slot& slot, const std::byte* const* paylo
 
 bool Channel::all_share(const Slot& slot, std::span<const Mark> marks) const {
   if (!slot.may_share || marks.empty()) return false;
-  return std::all_of(marks.begin(), marks.end(),
-                     [](const Mark& mark) { return mark.present && (mark.flags & control::kSharedBuffers) != 0; });
+  return std::all_of(marks.begin(), marks.end(), [](const Mark& mark) {
+    return mark.present && (mark.flags & control::kSharedBuffers) != 0;
+  });
 }
 
 void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) {
@@ -354,11 +370,13 @@ bool Channel::map_shared(Operation& op, const Slot& slot, std::span<const Mark> 
         std::byte* address = nullptr;
         if (mark.payload != nullptr && mark.payload_bytes == tensors.size() * sizeof offset) {
           std::memcpy(&offset, mark.payload + t * sizeof offset, sizeof offset);
-          address = job_.arena_address(options_.local_ranks[static_cast<size_t>(rank)], offset, tensors[t].bytes());
+          address = job_.arena_address(options_.local_ranks[static_cast<size_t>(rank)], offset,
+                                       tensors[t].bytes());
         }
         if (address == nullptr) {
           fail(corrupted(concat("allreduce '", tensors[t].name, "': the shared buffer of rank ",
-                                options_.global_ranks[static_cast<size_t>(rank)], " lies outside its memory")));
+                                options_.global_ranks[static_cast<size_t>(rank)],
+                                " lies outside its memory")));
           return false;
         }
         op.work.shared.push_back(address);
@@ -375,7 +393,8 @@ void Channel::finish_join() {
     std::swap(op, join_operation_);
     is_joining_ = false;
   }
-  if (op == nullptr) return fail(corrupted("all ranks are said to have joined, but this one did not"));
+  if (op == nullptr)
+    return fail(corrupted("all ranks are said to have joined, but this one did not"));
   op->number = options_.global_ranks[static_cast<size_t>(order_.last_joined())];
   finish(*op, Status::ok());
 }
@@ -415,7 +434,8 @@ void Channel::finish(Operation& op, const Status& status) {
     if (op.name != nullptr) names_.forget_if_idle(op.name);
     for (NameState* state : op.names) names_.forget_if_idle(state);
   }
-  if (op.kind == wire::Kind::kProcessSetAdd || op.kind == wire::Kind::kProcessSetRemove) host_.end_internal(op);
+  if (op.kind == wire::Kind::kProcessSetAdd || op.kind == wire::Kind::kProcessSetRemove)
+    host_.end_internal(op);
   ++finished_;
   host_.completed(op);
 }
@@ -452,14 +472,17 @@ void Channel::fail_pending(const Status& status) {
   executor_.abandon();
   std::vector<Operation*> all;
   const auto collect = [&](Operation* op) {
-    if (op != nullptr && !op->is_done() && std::find(all.begin(), all.end(), op) == all.end()) all.push_back(op);
+    if (op != nullptr && !op->is_done() && std::find(all.begin(), all.end(), op) == all.end())
+      all.push_back(op);
   };
   for (Operation* op : running_) collect(op);
   running_.clear();
   for (void* op : order_.pending_locals()) collect(static_cast<Operation*>(op));
   {
     SubmitGuard guard(host_.submit_lock());
-    for (uint32_t index = order_.next_own(); index != tail_.load(std::memory_order_relaxed); ++index) collect(own_[index % control::kRecords]);
+    for (uint32_t index = order_.next_own(); index != tail_.load(std::memory_order_relaxed);
+         ++index)
+      collect(own_[index % control::kRecords]);
     for (Operation* op : overflow_) collect(op);
     overflow_.clear();
     has_overflow_.store(false, std::memory_order_relaxed);
@@ -470,7 +493,8 @@ void Channel::fail_pending(const Status& status) {
   for (Operation* op : all) finish(*op, status);
 }
 
-// ---- waiting ---------------------------------------------------------------------------------------------
+// ---- waiting
+// ---------------------------------------------------------------------------------------------
 
 shm::Want Channel::want() const {
   if (executor_.is_idle()) return order_.want(options_.id);
@@ -499,7 +523,8 @@ bool Channel::waits_for_closed_member() const {
 bool Channel::has_leaving_member() const {
   for (int member = 0; member < size(); ++member) {
     const auto state = job_.block(link_.local_rank(member)).state.load(std::memory_order_seq_cst);
-    const bool leaves = state == static_cast<uint32_t>(shm::RankState::kLeaving) || state == static_cast<uint32_t>(shm::RankState::kLeft);
+    const bool leaves = state == static_cast<uint32_t>(shm::RankState::kLeaving) ||
+                        state == static_cast<uint32_t>(shm::RankState::kLeft);
     if (leaves || link_.is_closed(member)) return true;
   }
   return false;
@@ -518,7 +543,8 @@ void Channel::close(const Status& status) {
 Status Channel::check_shared_words() const {
   HVD_TRY(order_.check());
   if (!executor_.is_idle() && link_.want_is_nonsense()) {
-    return corrupted(concat("a counter of rank ", options_.global_ranks[static_cast<size_t>(link_.want_member())],
+    return corrupted(concat("a counter of rank ",
+                            options_.global_ranks[static_cast<size_t>(link_.want_member())],
                             " in the shared segment is corrupted"));
   }
   return Status::ok();
@@ -545,7 +571,8 @@ std::vector<Channel::Waiting> Channel::waiting() const {
         if (found == nullptr) return;
         request = &found->requests[0];
       }
-      note(concat(wire::kind_lower_name(request->kind), " ", wire::display_name(*request, 0)), rank, index);
+      note(concat(wire::kind_lower_name(request->kind), " ", wire::display_name(*request, 0)), rank,
+           index);
     });
   }
   std::vector<Waiting> result;

@@ -1,4 +1,5 @@
-// The submission side of a channel: everything here runs under the submit lock, in the caller's thread.
+// The submission side of a channel: everything here runs under the submit lock, in the caller's
+// thread.
 #include <cstring>
 
 #include "base/hash.h"
@@ -15,9 +16,10 @@ using control::Record;
 using negotiate::SlotPtr;
 
 Status duplicate_name(wire::Kind kind, std::string_view name) {
-  return invalid_argument(concat(wire::kind_lower_name(kind), " '", name,
-                                 "': Duplicate tensor name: an operation with this name is still pending in this process "
-                                 "set. Wait for it, or use another name"));
+  return invalid_argument(concat(
+      wire::kind_lower_name(kind), " '", name,
+      "': Duplicate tensor name: an operation with this name is still pending in this process "
+      "set. Wait for it, or use another name"));
 }
 
 uint64_t group_key(const Submission& s) {
@@ -33,8 +35,9 @@ Status check_pointers(const Submission& s, int32_t my_rank) {
     uint64_t count = 1;
     for (const int64_t dim : tensor.shape) count *= static_cast<uint64_t>(dim);
     if (count > 0 && tensor.input == nullptr) {
-      return invalid_argument(concat(wire::kind_lower_name(s.kind), " '", tensor.name, "': input is null, expected ",
-                                     count, " elements of ", dtype_name(tensor.dtype)));
+      return invalid_argument(concat(wire::kind_lower_name(s.kind), " '", tensor.name,
+                                     "': input is null, expected ", count, " elements of ",
+                                     dtype_name(tensor.dtype)));
     }
   }
   return Status::ok();
@@ -57,7 +60,8 @@ void Channel::fill_buffers(const Submission& s, Operation& op) {
   }
   op.buffers.resize(s.tensors.size());
   for (size_t t = 0; t < s.tensors.size(); ++t) {
-    op.buffers[t] = {s.tensors[t].input, s.tensors[t].output, s.tensors[t].allocate, s.tensors[t].allocate_context};
+    op.buffers[t] = {s.tensors[t].input, s.tensors[t].output, s.tensors[t].allocate,
+                     s.tensors[t].allocate_context};
   }
 }
 
@@ -66,7 +70,8 @@ Status Channel::admit(const Submission& s, Operation& op) {
   if (HVD_LIKELY(s.tensors.size() == 1 && !s.tensors[0].name.empty())) {
     NameState* state = names_.find(s.tensors[0].name, hash_bytes(s.tensors[0].name));
     if (HVD_LIKELY(state != nullptr)) {
-      if (state->in_flight.load(std::memory_order_relaxed)) return duplicate_name(s.kind, s.tensors[0].name);
+      if (state->in_flight.load(std::memory_order_relaxed))
+        return duplicate_name(s.kind, s.tensors[0].name);
       if (state->slot != nullptr && says_the_same(s, state->slot->request_of(me()))) {
         return admit_prepared(state->slot, state, s, op);
       }
@@ -74,7 +79,8 @@ Status Channel::admit(const Submission& s, Operation& op) {
     return admit_miss(s, op);
   }
   const bool is_unnamed = s.tensors.empty() || s.tensors[0].name.empty();
-  const SlotPtr slot = is_unnamed ? names_.find_unnamed(signature_hash(s)) : names_.find_group(group_key(s));
+  const SlotPtr slot =
+      is_unnamed ? names_.find_unnamed(signature_hash(s)) : names_.find_group(group_key(s));
   if (slot == nullptr || !says_the_same(s, slot->request_of(me()))) return admit_miss(s, op);
   HVD_TRY(check_pointers(s, my_rank()));
   op.is_used_up = true;
@@ -83,7 +89,8 @@ Status Channel::admit(const Submission& s, Operation& op) {
   return admit_prepared(slot, nullptr, s, op);
 }
 
-Status Channel::admit_prepared(const SlotPtr& slot, NameState* name, const Submission& s, Operation& op) {
+Status Channel::admit_prepared(const SlotPtr& slot, NameState* name, const Submission& s,
+                               Operation& op) {
   if (HVD_UNLIKELY(is_closed())) return closed_status_;
   if (name != nullptr) {
     if (name->in_flight.load(std::memory_order_relaxed)) return duplicate_name(s.kind, name->name);
@@ -124,13 +131,15 @@ Status Channel::take_names(const Submission& s, Operation& op) {
   if (s.tensors.empty() || s.tensors[0].name.empty()) return Status::ok();
   for (const TensorArg& tensor : s.tensors) {
     const NameState* state = names_.find(tensor.name, hash_bytes(tensor.name));
-    if (state != nullptr && state->in_flight.load(std::memory_order_relaxed)) return duplicate_name(s.kind, tensor.name);
+    if (state != nullptr && state->in_flight.load(std::memory_order_relaxed))
+      return duplicate_name(s.kind, tensor.name);
   }
   for (const TensorArg& tensor : s.tensors) {
     NameState* state = names_.find_or_add(tensor.name, hash_bytes(tensor.name));
     if (state == nullptr) {
       for (NameState* taken : op.names) taken->in_flight.store(false, std::memory_order_relaxed);
-      return invalid_argument(concat("'", tensor.name, "' has the same hash as another name in use; choose another name"));
+      return invalid_argument(concat(
+          "'", tensor.name, "' has the same hash as another name in use; choose another name"));
     }
     state->in_flight.store(true, std::memory_order_relaxed);
     op.names.push_back(state);
@@ -158,9 +167,9 @@ bool Channel::has_room() {
 }
 
 void Channel::publish(Operation& op) {
-  const std::string_view name = op.name != nullptr      ? std::string_view(op.name->name)
-                                : !op.names.empty()     ? std::string_view(op.names[0]->name)
-                                                        : std::string_view();
+  const std::string_view name = op.name != nullptr  ? std::string_view(op.name->name)
+                                : !op.names.empty() ? std::string_view(op.names[0]->name)
+                                                    : std::string_view();
   op.flight = flight_.begin(op.kind, options_.id, op.bytes, name);
   published_.store(published_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
   if (trace::Timeline* timeline = timeline_.load(std::memory_order_acquire);
@@ -214,11 +223,14 @@ void Channel::append_record(Operation& op) {
 
 void Channel::write_payload(Operation& op, Record& record, uint32_t index) {
   const negotiate::Slot& slot = *op.slot;
-  if (HVD_UNLIKELY(slot.may_share && job_.segment().contains(op.buffers[0].input, 1)) && write_shared_offsets(op, record, index)) return;
+  if (HVD_UNLIKELY(slot.may_share && job_.segment().contains(op.buffers[0].input, 1)) &&
+      write_shared_offsets(op, record, index))
+    return;
   record.length = slot.deposit_bytes;
   if (slot.is_small) {
     if (slot.deposit_bytes <= control::kInlineBytes) {
-      // Payload before the record's other words: a peer polls this line, and every early touch costs a transfer.
+      // Payload before the record's other words: a peer polls this line, and every early touch
+      // costs a transfer.
       eager_.skip(index);
       if (slot.deposit_bytes > 0) deposit(op, record.payload);
       record.flags = control::kPayloadInline;
@@ -248,7 +260,9 @@ bool Channel::write_shared_offsets(Operation& op, Record& record, uint32_t index
   const auto bytes = static_cast<uint32_t>(tensors.size() * sizeof(uint64_t));
   if (bytes > eager_limit_) return false;
   for (size_t t = 0; t < tensors.size(); ++t) {
-    if (op.buffers[t].input != op.buffers[t].output || !job.arena().contains(op.buffers[t].input, tensors[t].bytes())) return false;
+    if (op.buffers[t].input != op.buffers[t].output ||
+        !job.arena().contains(op.buffers[t].input, tensors[t].bytes()))
+      return false;
   }
   std::byte* to = record.payload;
   record.flags = control::kSharedBuffers | control::kPayloadInline;
@@ -288,7 +302,8 @@ void Channel::write_message(Operation& op, Record& record, uint32_t index) {
     record.flags = control::kPayloadEager;
     return;
   }
-  // Too long for the ring, or the ring is full: the arena has room for it until the operation is complete.
+  // Too long for the ring, or the ring is full: the arena has room for it until the operation is
+  // complete.
   eager_.skip(index);
   record.flags = control::kPayloadArena;
   record.offset = UINT32_MAX;  // no memory: peers refuse it, and the job ends with a clear text
@@ -307,7 +322,8 @@ void Channel::free_read_messages() {
 }
 
 void Channel::ring_sleepers() {
-  link_.bell().wake_for_records(options_.id, [&](uint32_t index) { return board_.present_everywhere(index); });
+  link_.bell().wake_for_records(options_.id,
+                                [&](uint32_t index) { return board_.present_everywhere(index); });
 }
 
 }  // namespace hvd::engine

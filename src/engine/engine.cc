@@ -14,7 +14,8 @@ namespace hvd::engine {
 namespace {
 
 constexpr std::string_view kShutDownText =
-    "Horovod has been shut down. This was caused by a call to shutdown on one of the ranks while this operation was pending, or by "
+    "Horovod has been shut down. This was caused by a call to shutdown on one of the ranks while "
+    "this operation was pending, or by "
     "submitting it after one of the ranks had shut down";
 
 Status shut_down_status() { return Status(StatusCode::kShutDown, std::string(kShutDownText)); }
@@ -22,8 +23,9 @@ Status shut_down_status() { return Status(StatusCode::kShutDown, std::string(kSh
 Status check_one_host(const topology::Topology& t) {
   HVD_TRY(topology::check_topology(t));
   if (t.local_size == t.size && t.local_rank == t.rank) return Status::ok();
-  return precondition_error(concat("init: rank ", t.rank, " of ", t.size, " is local rank ", t.local_rank, " of ", t.local_size,
-                                   "; this version runs jobs on one host, where both are the same"));
+  return precondition_error(
+      concat("init: rank ", t.rank, " of ", t.size, " is local rank ", t.local_rank, " of ",
+             t.local_size, "; this version runs jobs on one host, where both are the same"));
 }
 
 // Counted, so that what belongs to an earlier engine of this process is recognised.
@@ -33,7 +35,8 @@ uint64_t next_engine_number() {
 }
 
 uint64_t memory_of_machine() {
-  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
 }
 
 Result<std::unique_ptr<shm::Job>> meet_peers(const EngineOptions& o) {
@@ -44,7 +47,9 @@ Result<std::unique_ptr<shm::Job>> meet_peers(const EngineOptions& o) {
   options.job_id = o.topology.job_id;
   options.epoch = o.epoch;
   options.hostname = o.topology.hostname;
-  options.arena_bytes = o.settings.shm_buffer_bytes > 0 ? static_cast<uint64_t>(o.settings.shm_buffer_bytes) : memory_of_machine();
+  options.arena_bytes = o.settings.shm_buffer_bytes > 0
+                            ? static_cast<uint64_t>(o.settings.shm_buffer_bytes)
+                            : memory_of_machine();
   options.cache_capacity = o.settings.cache_capacity;
   options.timeout = o.settings.rendezvous_timeout;
   return shm::Job::meet(options);
@@ -59,7 +64,8 @@ Result<std::unique_ptr<Engine>> Engine::start(EngineOptions options) {
     HVD_TRY_ASSIGN(job, meet_peers(options));
   }
   if (job->header().cache_capacity != options.settings.cache_capacity) {
-    HVD_LOG(kWarning, "HOROVOD_CACHE_CAPACITY differs between ranks: taking ", job->header().cache_capacity, " from rank 0 instead of ",
+    HVD_LOG(kWarning, "HOROVOD_CACHE_CAPACITY differs between ranks: taking ",
+            job->header().cache_capacity, " from rank 0 instead of ",
             options.settings.cache_capacity);
     options.settings.cache_capacity = std::max<int64_t>(job->header().cache_capacity, 0);
   }
@@ -84,10 +90,13 @@ Engine::Engine(EngineOptions options, std::unique_ptr<shm::Job> job)
       registry_(job_->header().channel_pool_bytes),
       stall_(settings_),
       sync_operation_(std::make_unique<Operation>()) {
-  // Spinning with more runnable ranks than cores costs a scheduler tick per hop; a wake-up costs what ~110 us of spinning do.
+  // Spinning with more runnable ranks than cores costs a scheduler tick per hop; a wake-up costs
+  // what ~110 us of spinning do.
   const bool crowded = job_->size() > job_->core_count();
-  spin_count_ = settings_.spin_count >= 0 ? static_cast<int>(settings_.spin_count) : (crowded ? 0 : 4000);
-  yield_count_ = settings_.yield_count >= 0 ? static_cast<int>(settings_.yield_count) : (crowded ? 50 : 0);
+  spin_count_ =
+      settings_.spin_count >= 0 ? static_cast<int>(settings_.spin_count) : (crowded ? 0 : 4000);
+  yield_count_ =
+      settings_.yield_count >= 0 ? static_cast<int>(settings_.yield_count) : (crowded ? 50 : 0);
   has_idle_cores_ = job_->core_count() > job_->size();
   ticks_per_second();  // measured here, not in the middle of a failure
 }
@@ -98,8 +107,13 @@ Status Engine::open_global_set(const std::vector<std::vector<int32_t>>& static_s
   HVD_TRY_ASSIGN(const SetRegistry::Place place, registry_.reserve(ranks));
   const uint64_t offset = job_->channel_pool_offset() + place.offset;
   HVD_TRY(job_->segment().commit_if_limited(offset, place.bytes));
-  ChannelOptions options{0, ranks, {ranks.begin(), ranks.end()}, topology_.rank, static_cast<size_t>(settings_.cache_capacity)};
-  registry_.open(place, std::make_unique<Channel>(*this, std::move(options), job_->base() + offset));
+  ChannelOptions options{0,
+                         ranks,
+                         {ranks.begin(), ranks.end()},
+                         topology_.rank,
+                         static_cast<size_t>(settings_.cache_capacity)};
+  registry_.open(place,
+                 std::make_unique<Channel>(*this, std::move(options), job_->base() + offset));
   global_ = registry_.channel(0);
   if (!settings_.timeline.empty() && settings_.timeline != "DYNAMIC") {
     HVD_TRY(start_timeline(settings_.timeline, settings_.timeline_mark_cycles));
@@ -137,9 +151,11 @@ Status Engine::agree_on_static_sets(const std::vector<std::vector<int32_t>>& set
   s.reduce_op = ReduceOp::kMin;
   s.tensors = {&tensor, 1};
   const Status status = run(0, s, Deadline::after(settings_.rendezvous_timeout));
-  if (!status.is_ok()) return Status(status.code(), concat("init: agreeing on process sets: ", status.message()));
+  if (!status.is_ok())
+    return Status(status.code(), concat("init: agreeing on process sets: ", status.message()));
   if (least[0] == -least[1]) return Status::ok();  // the smallest equals the largest
-  return invalid_argument(concat("init: the ranks were given different process sets (this rank: ", sets.size(), ")"));
+  return invalid_argument(
+      concat("init: the ranks were given different process sets (this rank: ", sets.size(), ")"));
 }
 
 Engine::~Engine() {
@@ -160,7 +176,8 @@ void Engine::stop_threads() {
 }
 
 bool Engine::is_busy() const {
-  return std::any_of(registry_.open_channels().begin(), registry_.open_channels().end(), [](const Channel* c) { return c->is_busy(); });
+  return std::any_of(registry_.open_channels().begin(), registry_.open_channels().end(),
+                     [](const Channel* c) { return c->is_busy(); });
 }
 
 // Runs what all ranks have agreed on; peers may still need this rank for it.
@@ -175,7 +192,8 @@ void Engine::drain(Deadline deadline) {
       cpu_pause();
     } else {
       for (Channel* channel : registry_.open_channels()) channel->ring_late_peers();
-      park(*global_, [] { return false; }, deadline);
+      park(
+          *global_, [] { return false; }, deadline);
     }
   }
 }
@@ -184,7 +202,8 @@ void Engine::shutdown(Deadline deadline) {
   if (is_shut_down_.exchange(true)) return;
   is_closing_.store(true);
   shm::RankBlock& mine = job_->mine();
-  // The background thread gives the role up by itself; a thread that waits with the role is told by the failure below.
+  // The background thread gives the role up by itself; a thread that waits with the role is told by
+  // the failure below.
   background_.request_stop();
   job_->wake(job_->rank());
   job_->wake_background(job_->rank());
@@ -205,13 +224,15 @@ void Engine::shutdown(Deadline deadline) {
   job_->wake_everybody();
   notify_local_waiters();
   stop_threads();
-  // Other threads may still be on their way out of a call: files are completed here, freed with the engine.
+  // Other threads may still be on their way out of a call: files are completed here, freed with the
+  // engine.
   MutexLock lock(timeline_mutex_);
   timeline_.store(nullptr);
   for (const auto& timeline : timelines_) (void)timeline->flush().is_ok();
 }
 
-// ---- failure ---------------------------------------------------------------------------------------------
+// ---- failure
+// ---------------------------------------------------------------------------------------------
 
 Status Engine::health() {
   if (is_broken_.load(std::memory_order_acquire)) {
@@ -260,21 +281,22 @@ void Engine::print_flight_record(const Status& status) {
           "\nlast operations of this rank:\n", recent_operations(16));
 }
 
-std::string Engine::recent_operations(size_t most) {
-  return flight_.describe(job_->rank(), most);
-}
+std::string Engine::recent_operations(size_t most) { return flight_.describe(job_->rank(), most); }
 
 void Engine::peer_lost(int rank, const std::string& how) {
   const shm::RankBlock& peer = job_->block(rank);
-  fail(Status(StatusCode::kPeerLost, concat("rank ", peer.global_rank, " (pid ", peer.pid.load(), ", host ",
-                                            std::string_view(peer.hostname, strnlen(peer.hostname, sizeof peer.hostname)), ") ", how)),
+  fail(Status(StatusCode::kPeerLost,
+              concat("rank ", peer.global_rank, " (pid ", peer.pid.load(), ", host ",
+                     std::string_view(peer.hostname, strnlen(peer.hostname, sizeof peer.hostname)),
+                     ") ", how)),
        rank);
   tick();
 }
 
 void Engine::peer_frozen(int rank, Nanoseconds silence) {
-  peer_lost(rank, concat("gives no sign of life for ", std::chrono::duration<double>(silence).count(),
-                         " s (stopped or starved) while operations wait for it"));
+  peer_lost(rank,
+            concat("gives no sign of life for ", std::chrono::duration<double>(silence).count(),
+                   " s (stopped or starved) while operations wait for it"));
 }
 
 // Once a second, from the watch thread: what nobody who waits would notice.
@@ -287,10 +309,13 @@ void Engine::tick() {
 }
 
 void Engine::look_after_idle(Channel&) {
-  if (const Status failure = job_->failure(); !failure.is_ok()) return fail(failure, topology_.rank);
-  if (const Status status = job_->check_header(); !status.is_ok()) return fail(status, topology_.rank);
+  if (const Status failure = job_->failure(); !failure.is_ok())
+    return fail(failure, topology_.rank);
+  if (const Status status = job_->check_header(); !status.is_ok())
+    return fail(status, topology_.rank);
   for (Channel* channel : registry_.open_channels()) {
-    if (const Status status = channel->check_shared_words(); !status.is_ok()) return fail(status, topology_.rank);
+    if (const Status status = channel->check_shared_words(); !status.is_ok())
+      return fail(status, topology_.rank);
   }
   if (job_->header().leaving.load(std::memory_order_acquire) != 0) close_when_peers_leave();
   const TimePoint now = std::chrono::steady_clock::now();
@@ -302,14 +327,16 @@ bool Engine::waits_for_somebody_who_left() {
                      [](const Channel* c) { return c->is_busy() && c->waits_for_closed_member(); });
 }
 
-// A rank has begun to leave: in the sets it belongs to, what is agreed is finished, the rest can never be.
+// A rank has begun to leave: in the sets it belongs to, what is agreed is finished, the rest can
+// never be.
 void Engine::close_when_peers_leave() {
   for (size_t i = 0; i < registry_.open_channels().size(); ++i) {
     Channel& channel = *registry_.open_channels()[i];
     if (channel.is_closed() || !channel.has_leaving_member()) continue;
     while (channel.step(Channel::Effort::kEverything) == StepResult::kAdvanced) {
     }
-    if (channel.is_busy() && !channel.waits_for_closed_member()) continue;  // still runs; look again later
+    if (channel.is_busy() && !channel.waits_for_closed_member())
+      continue;  // still runs; look again later
     channel.close(shut_down_status());
     job_->wake_everybody();
   }
@@ -321,7 +348,8 @@ void Engine::check_stalls(TimePoint now) {
     const auto last_done = [&](int member) {
       return flight_.describe(channel->local_ranks()[static_cast<size_t>(member)], 1);
     };
-    const StallReport report = stall_.look(now, channel->id(), channel->global_ranks(), channel->waiting(), last_done);
+    const StallReport report =
+        stall_.look(now, channel->id(), channel->global_ranks(), channel->waiting(), last_done);
     if (report.text.empty()) continue;
     if (channel->me() == 0) {
       statistics_.stall_warnings.add();
@@ -332,24 +360,29 @@ void Engine::check_stalls(TimePoint now) {
       }
     }
     if (report.shut_down) {
-      fail(Status(StatusCode::kStalled, concat("the stall limit (HOROVOD_STALL_SHUTDOWN_TIME_SECONDS) was reached. ", report.text)),
+      fail(Status(StatusCode::kStalled,
+                  concat("the stall limit (HOROVOD_STALL_SHUTDOWN_TIME_SECONDS) was reached. ",
+                         report.text)),
            topology_.rank);
       return;
     }
   }
 }
 
-// ---- timeline --------------------------------------------------------------------------------------------
+// ---- timeline
+// --------------------------------------------------------------------------------------------
 
 Status Engine::start_timeline(const std::string& path, bool mark_cycles) {
   if (!timeline_is_armed()) {
-    return precondition_error("timeline: not armed; set HOROVOD_TIMELINE=DYNAMIC (or a path) before init on all ranks");
+    return precondition_error(
+        "timeline: not armed; set HOROVOD_TIMELINE=DYNAMIC (or a path) before init on all ranks");
   }
   if (topology_.rank != 0) return Status::ok();
   MutexLock lock(timeline_mutex_);
   trace::Timeline* now = timeline_.load();
   if (now != nullptr && now->path() == path) return Status::ok();
-  HVD_TRY_ASSIGN(auto timeline, trace::Timeline::open(path, static_cast<uint64_t>(settings_.timeline_max_bytes)));
+  HVD_TRY_ASSIGN(auto timeline,
+                 trace::Timeline::open(path, static_cast<uint64_t>(settings_.timeline_max_bytes)));
   timelines_.push_back(std::move(timeline));
   mark_cycles_.store(mark_cycles);
   timeline_.store(timelines_.back().get());

@@ -1,11 +1,14 @@
 // engine.h - the engine of one rank: channels, who steps them, waiting, failure, life cycle.
 //
 // Threads of a rank
-//   callers      submit under the submit lock; a caller that waits takes the engine role and drives.
-//   background   (hvd-engine) drives what nobody waits for: submissions that ask for it, and agreed large work whose peers are
+//   callers      submit under the submit lock; a caller that waits takes the engine role and
+//   drives. background   (hvd-engine) drives what nobody waits for: submissions that ask for it,
+//   and agreed large work whose peers are
 //                stuck ("late ring"). Parked otherwise.
-//   watch        (hvd-watch) sleeps on the peers' process descriptors; ticks once a second: heartbeat, frozen peers, stalls.
-// Failure has one shape: the first cause becomes one Status for everything pending and for every later call.
+//   watch        (hvd-watch) sleeps on the peers' process descriptors; ticks once a second:
+//   heartbeat, frozen peers, stalls.
+// Failure has one shape: the first cause becomes one Status for everything pending and for every
+// later call.
 #pragma once
 
 #include <atomic>
@@ -42,7 +45,7 @@ struct EngineOptions {
   Settings settings;
   uint64_t epoch = 1;
   std::vector<std::vector<int32_t>> process_sets;  // static ones
-  std::unique_ptr<shm::Job> job;                   // given by tests; otherwise the engine meets its peers
+  std::unique_ptr<shm::Job> job;  // given by tests; otherwise the engine meets its peers
 };
 
 class Engine final : public ChannelHost, public WatchHost {
@@ -52,8 +55,10 @@ class Engine final : public ChannelHost, public WatchHost {
   ~Engine() override;
 
   const topology::Topology& topology() const { return topology_; }
-  // Lets agreed operations finish, fails the rest, tells the others. May block up to the deadline. Idempotent.
-  void shutdown(Deadline deadline);
+  // Lets agreed operations finish, fails the rest, tells the others. May block up to the deadline.
+  // Idempotent.
+  void shutdown(Deadline deadline)
+      HVD_NO_THREAD_SAFETY_ANALYSIS;  // holds the role or not, as it got it
 
   // ---- submissions; set is a process set id ----
   Result<uint64_t> submit(int32_t set, const Submission& submission);
@@ -66,7 +71,8 @@ class Engine final : public ChannelHost, public WatchHost {
   Status wait(uint64_t handle, Deadline deadline);
   Status wait_many(const uint64_t* handles, size_t count, Deadline deadline);
   Status release(uint64_t handle);
-  // The operation behind a handle, for reading its results after completion; INVALID_ARGUMENT if unknown.
+  // The operation behind a handle, for reading its results after completion; INVALID_ARGUMENT if
+  // unknown.
   Result<Operation*> completed_operation(uint64_t handle);
   // What tensor `index` of a completed operation produced; stays with the operation.
   const Output& keep_output(Operation& op, size_t index);
@@ -128,8 +134,12 @@ class Engine final : public ChannelHost, public WatchHost {
   void park(Channel& first, const Done& done, Deadline deadline) HVD_REQUIRES(role_);
   void look_after_idle(Channel& first) HVD_REQUIRES(role_);
   // No other channel needs stepping while this one is driven.
-  bool is_alone(const Channel& first) const { return registry_.open_channels().size() == 1 && !first.is_closed(); }
-  shm::Want want_of(const Channel& first) const { return is_alone(first) ? first.want() : shm::Want{}; }
+  bool is_alone(const Channel& first) const {
+    return registry_.open_channels().size() == 1 && !first.is_closed();
+  }
+  shm::Want want_of(const Channel& first) const {
+    return is_alone(first) ? first.want() : shm::Want{};
+  }
   Status agree_on_static_sets(const std::vector<std::vector<int32_t>>& sets);
   void handle_failures() HVD_REQUIRES(role_);
   void close_when_peers_leave() HVD_REQUIRES(role_);
@@ -178,7 +188,7 @@ class Engine final : public ChannelHost, public WatchHost {
   SetRegistry registry_;
   StallMonitor stall_;
 
-  Channel* global_ = nullptr;                 // set 0, the fast path
+  Channel* global_ = nullptr;  // set 0, the fast path
   std::map<int32_t, SetRegistry::Place> opening_sets_ HVD_GUARDED_BY(role_);
   std::unique_ptr<Operation> sync_operation_ HVD_GUARDED_BY(role_);
   // One-call forms that timed out; they stay until shutdown or completion.
@@ -189,14 +199,16 @@ class Engine final : public ChannelHost, public WatchHost {
   int yield_count_ = 0;
   bool has_idle_cores_ = false;
 
-  std::atomic<uint32_t> local_waiters_{0};    // threads that wait for the role holder; Dekker with local_event_
+  std::atomic<uint32_t> local_waiters_{
+      0};  // threads that wait for the role holder; Dekker with local_event_
   std::atomic<uint32_t> local_event_{0};
-  std::atomic<uint32_t> background_operations_{0};  // pending ones that the background thread must drive
+  std::atomic<uint32_t> background_operations_{
+      0};  // pending ones that the background thread must drive
   std::atomic<bool> background_sleeps_with_role_{false};
   std::atomic<uint64_t> submitted_{0}, finished_{0};
 
-  std::atomic<bool> is_broken_{false};        // failure_ is set
-  std::atomic<bool> is_closing_{false};       // no new submissions
+  std::atomic<bool> is_broken_{false};   // failure_ is set
+  std::atomic<bool> is_closing_{false};  // no new submissions
   std::atomic<bool> is_shut_down_{false};
   Mutex failure_mutex_;
   Status failure_ HVD_GUARDED_BY(failure_mutex_);
@@ -205,10 +217,11 @@ class Engine final : public ChannelHost, public WatchHost {
   std::atomic<trace::Timeline*> timeline_{nullptr};
   std::atomic<bool> mark_cycles_{false};
   Mutex timeline_mutex_;
-  std::vector<std::unique_ptr<trace::Timeline>> timelines_ HVD_GUARDED_BY(timeline_mutex_);  // the last one is in use
+  std::vector<std::unique_ptr<trace::Timeline>> timelines_
+      HVD_GUARDED_BY(timeline_mutex_);  // the last one is in use
 
   std::unique_ptr<Watch> watch_;
-  std::jthread background_;                   // last: joined before what it uses goes
+  std::jthread background_;  // last: joined before what it uses goes
 };
 
 }  // namespace hvd::engine

@@ -13,7 +13,8 @@ Result<Channel*> Engine::channel_of(int32_t set, std::string_view what) {
   if (Channel* channel = registry_.channel(set)) return channel;
   const auto ranks = registry_.ranks(set);
   if (!ranks) return invalid_argument(concat(what, ": process set ", set, " does not exist"));
-  return invalid_argument(concat(what, ": rank ", topology_.rank, " is not a member of process set ", set, " [",
+  return invalid_argument(concat(what, ": rank ", topology_.rank,
+                                 " is not a member of process set ", set, " [",
                                  join_text(*ranks, ", ", 16), "]"));
 }
 
@@ -65,7 +66,8 @@ void Engine::leave() {
     if (HVD_UNLIKELY(seen != finished_.load(std::memory_order_relaxed))) {
       const StepResult result = step_all(Channel::Effort::kAllSmall);
       wake = background_operations_.load(std::memory_order_relaxed) != 0 ||
-             (result == StepResult::kLargeWaiting && has_idle_cores_ && settings_.progress != ProgressPolicy::kWaiter);
+             (result == StepResult::kLargeWaiting && has_idle_cores_ &&
+              settings_.progress != ProgressPolicy::kWaiter);
     }
     give_role_back();
     if (HVD_UNLIKELY(wake)) job_->wake_background(job_->rank());
@@ -80,23 +82,28 @@ StepResult Engine::step_all(Channel::Effort effort) {
   for (size_t i = 0; i < registry_.open_channels().size(); ++i) {
     Channel& channel = *registry_.open_channels()[i];
     const StepResult one = channel.step(effort);
-    if (one == StepResult::kAdvanced || (one == StepResult::kLargeWaiting && result == StepResult::kNothing)) result = one;
+    if (one == StepResult::kAdvanced ||
+        (one == StepResult::kLargeWaiting && result == StepResult::kNothing))
+      result = one;
     if (HVD_UNLIKELY(!channel.failure().is_ok() && !is_broken_.load(std::memory_order_relaxed))) {
       fail(channel.failure(), topology_.rank);
       fail_everything(health());
       return StepResult::kAdvanced;
     }
   }
-  if (HVD_UNLIKELY(mark_cycles_.load(std::memory_order_relaxed)) && result == StepResult::kAdvanced) {
+  if (HVD_UNLIKELY(mark_cycles_.load(std::memory_order_relaxed)) &&
+      result == StepResult::kAdvanced) {
     if (trace::Timeline* trace = timeline_.load(std::memory_order_acquire)) trace->mark_cycle();
   }
   return result;
 }
 
-// ---- one call --------------------------------------------------------------------------------------------
+// ---- one call
+// --------------------------------------------------------------------------------------------
 
 template <typename Admit>
-Status Engine::run_here(Channel& channel, const Admit& admit, Deadline deadline) HVD_NO_THREAD_SAFETY_ANALYSIS {
+Status Engine::run_here(Channel& channel, const Admit& admit,
+                        Deadline deadline) HVD_NO_THREAD_SAFETY_ANALYSIS {
   Operation& op = *sync_operation_;
   op.reset();
   auto& word = job_->mine().role;
@@ -107,8 +114,10 @@ Status Engine::run_here(Channel& channel, const Admit& admit, Deadline deadline)
   }
   channel.publish(op);
   submitted_.store(submitted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  word.store(shm::kRoleBit, std::memory_order_release);  // both bits are ours: a plain store drops one
-  drive(channel, [&] { return op.state.load(std::memory_order_relaxed) != 0; }, deadline);
+  word.store(shm::kRoleBit,
+             std::memory_order_release);  // both bits are ours: a plain store drops one
+  drive(
+      channel, [&] { return op.state.load(std::memory_order_relaxed) != 0; }, deadline);
   if (HVD_UNLIKELY(mark_cycles_.load(std::memory_order_relaxed))) {
     if (trace::Timeline* trace = timeline_.load(std::memory_order_acquire)) trace->mark_cycle();
   }
@@ -135,11 +144,14 @@ Status Engine::finish_run(Operation& op, Deadline) {
 Status Engine::run(int32_t set, const Submission& s, Deadline deadline) {
   Channel* channel = registry_.channel(set);
   uint32_t free = 0;
-  const bool here = channel != nullptr && s.progress != ProgressPolicy::kBackground && s.on_complete == nullptr &&
-                    !is_broken_.load(std::memory_order_relaxed) && !is_closing_.load(std::memory_order_relaxed) &&
-                    job_->mine().role.compare_exchange_strong(free, shm::kRoleBit | shm::kSubmitBit, std::memory_order_acquire);
+  const bool here = channel != nullptr && s.progress != ProgressPolicy::kBackground &&
+                    s.on_complete == nullptr && !is_broken_.load(std::memory_order_relaxed) &&
+                    !is_closing_.load(std::memory_order_relaxed) &&
+                    job_->mine().role.compare_exchange_strong(free, shm::kRoleBit | shm::kSubmitBit,
+                                                              std::memory_order_acquire);
   if (HVD_UNLIKELY(!here)) return run_slowly(set, s, deadline);
-  return run_here(*channel, [&](Operation& op) { return channel->admit(s, op); }, deadline);
+  return run_here(
+      *channel, [&](Operation& op) { return channel->admit(s, op); }, deadline);
 }
 
 Status Engine::run_slowly(int32_t set, const Submission& s, Deadline deadline) {
@@ -161,22 +173,28 @@ Status Engine::admit_prepared(Channel& channel, Prepared& prepared, Operation& o
 
 Status Engine::check_prepared(const Prepared& prepared) const {
   if (prepared.engine_number == number_) return Status::ok();
-  return invalid_argument("prepared submission: it belongs to a job that has been shut down; prepare it again");
+  return invalid_argument(
+      "prepared submission: it belongs to a job that has been shut down; prepare it again");
 }
 
 Status Engine::run(Prepared& prepared, Deadline deadline) {
   HVD_TRY(check_prepared(prepared));
   Channel* channel = prepared.channel;
   uint32_t free = 0;
-  const bool here = prepared.submission().progress != ProgressPolicy::kBackground && prepared.submission().on_complete == nullptr &&
-                    !is_broken_.load(std::memory_order_relaxed) && !is_closing_.load(std::memory_order_relaxed) &&
+  const bool here = prepared.submission().progress != ProgressPolicy::kBackground &&
+                    prepared.submission().on_complete == nullptr &&
+                    !is_broken_.load(std::memory_order_relaxed) &&
+                    !is_closing_.load(std::memory_order_relaxed) &&
                     registry_.channel(prepared.set()) == channel &&
-                    job_->mine().role.compare_exchange_strong(free, shm::kRoleBit | shm::kSubmitBit, std::memory_order_acquire);
+                    job_->mine().role.compare_exchange_strong(free, shm::kRoleBit | shm::kSubmitBit,
+                                                              std::memory_order_acquire);
   if (HVD_UNLIKELY(!here)) return run_slowly(prepared.set(), prepared.submission(), deadline);
-  return run_here(*channel, [&](Operation& op) { return admit_prepared(*channel, prepared, op); }, deadline);
+  return run_here(
+      *channel, [&](Operation& op) { return admit_prepared(*channel, prepared, op); }, deadline);
 }
 
-// ---- asynchronous ----------------------------------------------------------------------------------------
+// ---- asynchronous
+// ----------------------------------------------------------------------------------------
 
 template <typename Admit>
 Result<uint64_t> Engine::submit_here(Channel& channel, bool in_background, const Admit& admit) {
@@ -206,7 +224,8 @@ Result<uint64_t> Engine::submit_here(Channel& channel, bool in_background, const
 namespace {
 
 bool wants_background(const Submission& s) {
-  return s.progress == ProgressPolicy::kBackground || (s.progress == ProgressPolicy::kAuto && s.on_complete != nullptr);
+  return s.progress == ProgressPolicy::kBackground ||
+         (s.progress == ProgressPolicy::kAuto && s.on_complete != nullptr);
 }
 
 }  // namespace
@@ -214,14 +233,16 @@ bool wants_background(const Submission& s) {
 Result<uint64_t> Engine::submit(int32_t set, const Submission& s) {
   HVD_TRY(health());
   HVD_TRY_ASSIGN(Channel* const channel, channel_of(set, wire::kind_lower_name(s.kind)));
-  return submit_here(*channel, wants_background(s), [&](Operation& op) { return channel->admit(s, op); });
+  return submit_here(*channel, wants_background(s),
+                     [&](Operation& op) { return channel->admit(s, op); });
 }
 
 Result<uint64_t> Engine::submit(Prepared& prepared) {
   HVD_TRY(check_prepared(prepared));
   HVD_TRY(health());
   HVD_TRY_ASSIGN(Channel* const channel, channel_of(prepared.set(), "prepared submission"));
-  if (channel != prepared.channel) return invalid_argument("prepared submission: its process set was removed");
+  if (channel != prepared.channel)
+    return invalid_argument("prepared submission: its process set was removed");
   return submit_here(*channel, wants_background(prepared.submission()),
                      [&](Operation& op) { return admit_prepared(*channel, prepared, op); });
 }
@@ -247,13 +268,15 @@ void Engine::after_submit(Channel&, bool in_background, bool waiter_only) {
   if (HVD_UNLIKELY(is_broken_.load(std::memory_order_relaxed))) handle_failures();
   leave();
   if (result != StepResult::kLargeWaiting || waiter_only || !has_idle_cores_) return;
-  // Agreed large work and nobody drives: with a core to spare it can overlap with the caller's computation.
+  // Agreed large work and nobody drives: with a core to spare it can overlap with the caller's
+  // computation.
   for (int rank = 0; rank < job_->size(); ++rank) {
     if (!job_->is_driven(rank)) job_->wake_background(rank);
   }
 }
 
-// ---- handles ---------------------------------------------------------------------------------------------
+// ---- handles
+// ---------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -331,7 +354,8 @@ const Output& Engine::keep_output(Operation& op, size_t index) {
   return op.outputs[index];
 }
 
-// ---- join, barrier, process sets, buffers ----------------------------------------------------------------
+// ---- join, barrier, process sets, buffers
+// ----------------------------------------------------------------
 
 Result<int32_t> Engine::join(Deadline deadline) {
   Submission s;
@@ -361,9 +385,10 @@ Result<int32_t> Engine::add_process_set(std::vector<int32_t> ranks) {
   std::sort(ranks.begin(), ranks.end());
   for (size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] < 0 || ranks[i] >= topology_.size || (i > 0 && ranks[i] == ranks[i - 1])) {
-      return invalid_argument(concat("process set [", join_text(ranks, ", ", 16), "]: rank ", ranks[i],
-                                     i > 0 && ranks[i] == ranks[i - 1] ? " occurs twice" : " is outside the job of size ",
-                                     i > 0 && ranks[i] == ranks[i - 1] ? std::string() : concat(topology_.size)));
+      return invalid_argument(concat(
+          "process set [", join_text(ranks, ", ", 16), "]: rank ", ranks[i],
+          i > 0 && ranks[i] == ranks[i - 1] ? " occurs twice" : " is outside the job of size ",
+          i > 0 && ranks[i] == ranks[i - 1] ? std::string() : concat(topology_.size)));
     }
   }
   Submission s;
@@ -386,13 +411,15 @@ Result<bool> Engine::remove_process_set(int32_t id) {
   HVD_TRY_ASSIGN(const uint64_t handle, submit(0, s));
   const Status status = wait(handle, Deadline::never());
   HVD_TRY(release(handle));
-  if (status.code() == StatusCode::kInvalidArgument) return false;  // the same everywhere: no such set
+  if (status.code() == StatusCode::kInvalidArgument)
+    return false;  // the same everywhere: no such set
   HVD_TRY(status);
   return true;
 }
 
 // Agreed by all ranks at this place of the global order. Needs the role.
-Status Engine::begin_internal(const wire::Request& request, Operation& op) HVD_NO_THREAD_SAFETY_ANALYSIS {
+Status Engine::begin_internal(const wire::Request& request,
+                              Operation& op) HVD_NO_THREAD_SAFETY_ANALYSIS {
   if (request.kind == wire::Kind::kProcessSetRemove) {
     const int32_t id = request.ranks.at(0);
     op.work.reset(native::WorkKind::kFence);  // nothing to run
@@ -408,7 +435,8 @@ Status Engine::begin_internal(const wire::Request& request, Operation& op) HVD_N
   opening_sets_[place.id] = place;
   const uint64_t offset = job_->channel_pool_offset() + place.offset;
   op.work.reset(native::WorkKind::kFence);
-  // A region may have belonged to a set that was removed: it starts as zeros again, when nobody uses it any more.
+  // A region may have belonged to a set that was removed: it starts as zeros again, when nobody
+  // uses it any more.
   op.work.leader_action = [this, offset, place] {
     HVD_TRY(job_->segment().discard(offset, place.bytes));
     return job_->segment().commit_if_limited(offset, place.bytes);
@@ -417,7 +445,8 @@ Status Engine::begin_internal(const wire::Request& request, Operation& op) HVD_N
 }
 
 void Engine::end_internal(Operation& op) HVD_NO_THREAD_SAFETY_ANALYSIS {
-  if (op.kind != wire::Kind::kProcessSetAdd || op.number < 0 || opening_sets_.count(op.number) == 0) return;
+  if (op.kind != wire::Kind::kProcessSetAdd || op.number < 0 || opening_sets_.count(op.number) == 0)
+    return;
   const SetRegistry::Place place = opening_sets_.at(op.number);
   opening_sets_.erase(op.number);
   if (!op.status.is_ok()) return fail(op.status, topology_.rank);
@@ -425,9 +454,13 @@ void Engine::end_internal(Operation& op) HVD_NO_THREAD_SAFETY_ANALYSIS {
   const auto me = std::find(ranks.begin(), ranks.end(), topology_.rank);
   std::unique_ptr<Channel> channel;
   if (me != ranks.end()) {
-    ChannelOptions options{static_cast<uint32_t>(place.id), ranks, {ranks.begin(), ranks.end()},
-                           static_cast<int>(me - ranks.begin()), static_cast<size_t>(settings_.cache_capacity)};
-    channel = std::make_unique<Channel>(*this, std::move(options), job_->base() + job_->channel_pool_offset() + place.offset);
+    ChannelOptions options{static_cast<uint32_t>(place.id),
+                           ranks,
+                           {ranks.begin(), ranks.end()},
+                           static_cast<int>(me - ranks.begin()),
+                           static_cast<size_t>(settings_.cache_capacity)};
+    channel = std::make_unique<Channel>(*this, std::move(options),
+                                        job_->base() + job_->channel_pool_offset() + place.offset);
   }
   registry_.open(place, std::move(channel));
 }
@@ -439,7 +472,8 @@ Result<void*> Engine::alloc_buffer(size_t bytes) {
 
 Status Engine::free_buffer(void* data) { return job_->arena().free(data); }
 
-// ---- background thread -----------------------------------------------------------------------------------
+// ---- background thread
+// -----------------------------------------------------------------------------------
 
 bool Engine::background_has_work() {
   if (is_broken_.load(std::memory_order_relaxed)) return pending_count() != 0;
@@ -465,9 +499,11 @@ void Engine::run_background(const std::stop_token& stop) {
       cpu_pause();
     } else {
       ring_sleepers();
-      for (Channel* channel : registry_.open_channels()) statistics_.late_rings.add(channel->ring_late_peers());
+      for (Channel* channel : registry_.open_channels())
+        statistics_.late_rings.add(channel->ring_late_peers());
       const auto called_off = [&] {
-        return stop.stop_requested() || (!has_own_work && local_waiters_.load(std::memory_order_seq_cst) != 0);
+        return stop.stop_requested() ||
+               (!has_own_work && local_waiters_.load(std::memory_order_seq_cst) != 0);
       };
       background_sleeps_with_role_.store(true, std::memory_order_seq_cst);
       park(*global_, called_off, Deadline::never());

@@ -1,4 +1,5 @@
-// engine_wait.inc.h - the waiting loops of Engine, templates shared by its source files. See engine.h.
+// engine_wait.inc.h - the waiting loops of Engine, templates shared by its source files. See
+// engine.h.
 #pragma once
 
 #include <sched.h>
@@ -70,12 +71,13 @@ void Engine::park(Channel& first, const Done& done, Deadline deadline) {
   mine.want.store(want, std::memory_order_relaxed);
   mine.park.store(1, std::memory_order_seq_cst);
   job_->header().parked.fetch_add(1, std::memory_order_seq_cst);
-  // Look again after saying that we sleep. A look may move on to another wait without getting anything done: then say
-  // that, and look once more.
+  // Look again after saying that we sleep. A look may move on to another wait without getting
+  // anything done: then say that, and look once more.
   bool work = false;
   for (;;) {
     role_.fence();
-    work = step_all(Channel::Effort::kEverything) == StepResult::kAdvanced || done() || is_broken_.load(std::memory_order_seq_cst);
+    work = step_all(Channel::Effort::kEverything) == StepResult::kAdvanced || done() ||
+           is_broken_.load(std::memory_order_seq_cst);
     const uint64_t fresh = shm::pack(want_of(first));
     if (work || fresh == want) break;
     want = fresh;
@@ -83,12 +85,15 @@ void Engine::park(Channel& first, const Done& done, Deadline deadline) {
   }
   auto result = shm::FutexResult::kWoken;
   const bool is_full = first.has_overflow();
-  if (!work) result = shm::futex_wait(mine.park, 1, deadline.remaining(is_full ? kOverflowSleep : kLongestSleep));
+  if (!work)
+    result =
+        shm::futex_wait(mine.park, 1, deadline.remaining(is_full ? kOverflowSleep : kLongestSleep));
   const bool rung = mine.park.load(std::memory_order_seq_cst) == 0;
   job_->header().parked.fetch_sub(1, std::memory_order_seq_cst);
   mine.park.store(0, std::memory_order_seq_cst);
   if (result != shm::FutexResult::kTimedOut) {
-    if (!work && job_->header().leaving.load(std::memory_order_acquire) != 0) look_after_idle(first);
+    if (!work && job_->header().leaving.load(std::memory_order_acquire) != 0)
+      look_after_idle(first);
     return;
   }
   if (step_all(Channel::Effort::kEverything) == StepResult::kAdvanced) {

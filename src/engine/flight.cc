@@ -23,7 +23,9 @@ std::string Flight::describe_entry(const shm::FlightEntry& entry) const {
     return ticks == 0 || ticks > now ? 0.0 : static_cast<double>(now - ticks) / ticks_per_second();
   };
   const std::string name(entry.name, std::min<size_t>(entry.name_length, sizeof entry.name));
-  const auto kind = entry.kind < wire::kKindCount ? wire::kind_lower_name(static_cast<wire::Kind>(entry.kind)) : "?";
+  const auto kind = entry.kind < wire::kKindCount
+                        ? wire::kind_lower_name(static_cast<wire::Kind>(entry.kind))
+                        : "?";
   const uint8_t state = entry.state.load(std::memory_order_relaxed);
   char times[96];
   std::snprintf(times, sizeof times, "submitted %.6f s ago", seconds_ago(entry.submitted));
@@ -32,9 +34,10 @@ std::string Flight::describe_entry(const shm::FlightEntry& entry) const {
     std::snprintf(times + used, sizeof times - used, ", took %.6f s",
                   static_cast<double>(entry.done - entry.submitted) / ticks_per_second());
   }
-  return concat("#", entry.number.load(std::memory_order_relaxed), " ", kind, name.empty() ? "" : " '", name,
-                name.empty() ? "" : "'", " ", entry.bytes, " bytes, process set ", entry.channel, ", ",
-                state < 4 ? kStates[state] : "?", ", ", std::string_view(times));
+  return concat("#", entry.number.load(std::memory_order_relaxed), " ", kind,
+                name.empty() ? "" : " '", name, name.empty() ? "" : "'", " ", entry.bytes,
+                " bytes, process set ", entry.channel, ", ", state < 4 ? kStates[state] : "?", ", ",
+                std::string_view(times));
 }
 
 std::string Flight::describe(int rank, size_t most) const {

@@ -1,5 +1,6 @@
-// flight.h - the ring of last operations of every rank, always on, in shared memory so that a stall report can say what
-// other ranks did last. begin() needs the submit lock, end() the engine role; reading is racy by design and only for people.
+// flight.h - the ring of last operations of every rank, always on, in shared memory so that a stall
+// report can say what other ranks did last. begin() needs the submit lock, end() the engine role;
+// reading is racy by design and only for people.
 #pragma once
 
 #include <algorithm>
@@ -40,7 +41,8 @@ class Flight {
   shm::RankBlock& mine_;
 };
 
-inline uint32_t Flight::begin(wire::Kind kind, uint32_t channel, uint64_t bytes, std::string_view name) {
+inline uint32_t Flight::begin(wire::Kind kind, uint32_t channel, uint64_t bytes,
+                              std::string_view name) {
   const uint32_t number = mine_.flight_next.load(std::memory_order_relaxed) + 1;
   mine_.flight_next.store(number, std::memory_order_relaxed);
   shm::FlightEntry& entry = mine_.flight[number % shm::kFlightEntries];

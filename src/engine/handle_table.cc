@@ -50,7 +50,8 @@ bool HandleTable::release(uint64_t handle) {
 void HandleTable::completed(Operation& op, Keep keep) {
   MutexLock lock(mutex_);
   op.is_kept = keep == Keep::kYes;
-  // Unless it is kept, the last touch of the operation by the engine: from here on a waiter may release it.
+  // Unless it is kept, the last touch of the operation by the engine: from here on a waiter may
+  // release it.
   op.state.store(static_cast<uint32_t>(OperationState::kDone), std::memory_order_seq_cst);
   if (op.is_released && !op.is_kept) recycle(op);
 }

@@ -1,5 +1,5 @@
-// handle_table.h - from public handles to operations. A handle is an index and a generation, so an old one is recognised.
-// Thread-safe; never blocks for long.
+// handle_table.h - from public handles to operations. A handle is an index and a generation, so an
+// old one is recognised. Thread-safe; never blocks for long.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace hvd::engine {
 class HandleTable {
  public:
   // Handles of different engines of a process differ in their generations.
-  explicit HandleTable(uint64_t engine_number) : first_generation_(static_cast<uint32_t>(engine_number) << 20) {}
+  explicit HandleTable(uint64_t engine_number)
+      : first_generation_(static_cast<uint32_t>(engine_number) << 20) {}
 
   // A fresh operation with its handle set.
   Operation& create() HVD_EXCLUDES(mutex_);
@@ -22,9 +23,11 @@ class HandleTable {
   Operation* find(uint64_t handle) const HVD_EXCLUDES(mutex_);
   // The first poll of an operation: true once.
   bool first_poll(Operation& op) HVD_EXCLUDES(mutex_);
-  // The caller forgets it: false if it is unknown. It is recycled now if it is done, otherwise when it completes.
+  // The caller forgets it: false if it is unknown. It is recycled now if it is done, otherwise when
+  // it completes.
   bool release(uint64_t handle) HVD_EXCLUDES(mutex_);
-  // It is done; recycled if it was released before, unless it is kept for a callback until let_go(). Engine role.
+  // It is done; recycled if it was released before, unless it is kept for a callback until
+  // let_go(). Engine role.
   enum class Keep { kNo, kYes };
   void completed(Operation& op, Keep keep = Keep::kNo) HVD_EXCLUDES(mutex_);
   void let_go(Operation& op) HVD_EXCLUDES(mutex_);

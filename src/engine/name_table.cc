@@ -30,7 +30,8 @@ void NameTable::forget(const negotiate::Slot& slot) {
 }
 
 void NameTable::forget_if_idle(NameState* state) {
-  if (state->slot == nullptr && !state->in_flight.load(std::memory_order_relaxed)) names_.erase(state->hash);
+  if (state->slot == nullptr && !state->in_flight.load(std::memory_order_relaxed))
+    names_.erase(state->hash);
 }
 
 }  // namespace hvd::engine

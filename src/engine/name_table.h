@@ -18,12 +18,15 @@ class NameTable {
     if (found == names_.end() || found->second->name != name) return nullptr;
     return found->second.get();
   }
-  NameState* find_or_add(std::string_view name, uint64_t hash);  // nullptr: another name has this hash
+  NameState* find_or_add(std::string_view name,
+                         uint64_t hash);  // nullptr: another name has this hash
 
   negotiate::SlotPtr find_group(uint64_t key) const { return look_up(groups_, key); }
   negotiate::SlotPtr find_unnamed(uint64_t signature) const { return look_up(unnamed_, signature); }
   void set_group(uint64_t key, negotiate::SlotPtr slot) { groups_[key] = std::move(slot); }
-  void set_unnamed(uint64_t signature, negotiate::SlotPtr slot) { unnamed_[signature] = std::move(slot); }
+  void set_unnamed(uint64_t signature, negotiate::SlotPtr slot) {
+    unnamed_[signature] = std::move(slot);
+  }
 
   // The slot was evicted: forget it and names that nobody uses.
   void forget(const negotiate::Slot& slot);

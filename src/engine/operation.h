@@ -1,6 +1,6 @@
 // operation.h - one submission on its way through the engine.
-// Thread: filled by the submitter under the submit lock, then owned by whoever holds the engine role until `state` says
-// done (release), then read by the waiter (acquire).
+// Thread: filled by the submitter under the submit lock, then owned by whoever holds the engine
+// role until `state` says done (release), then read by the waiter (acquire).
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,8 @@ struct Output {
   std::vector<int32_t> received_splits;
   void* data = nullptr;
   size_t bytes = 0;
-  std::unique_ptr<void, FreeDeleter> owned;  // when neither the caller nor its allocator gave memory
+  std::unique_ptr<void, FreeDeleter>
+      owned;  // when neither the caller nor its allocator gave memory
 };
 
 struct Buffer {
@@ -53,10 +54,10 @@ struct Operation {
   // from the submission
   wire::Kind kind = wire::Kind::kAllreduce;
   std::vector<Buffer> buffers;
-  negotiate::SlotPtr slot;           // null: negotiated with a full message
+  negotiate::SlotPtr slot;                 // null: negotiated with a full message
   std::unique_ptr<wire::Request> request;  // when slot is null
-  NameState* name = nullptr;         // of a single named tensor
-  std::vector<NameState*> names;     // of a named group
+  NameState* name = nullptr;               // of a single named tensor
+  std::vector<NameState*> names;           // of a named group
   bool is_unnamed = false;
   bool needs_background = false;
   bool waiter_only = false;
@@ -66,26 +67,29 @@ struct Operation {
   // on its way
   Channel* channel = nullptr;
   uint64_t handle = 0;
-  uint32_t flight = 0;               // entry in the ring of last operations
+  uint32_t flight = 0;  // entry in the ring of last operations
   uint64_t bytes = 0;
   native::Work work;
   std::vector<std::unique_ptr<std::byte[]>> copies;  // inputs that overlap their output
-  bool is_shadow = false;            // stands in for a rank that has joined; nobody waits for it
+  bool is_shadow = false;  // stands in for a rank that has joined; nobody waits for it
   bool is_traced = false;
-  bool is_used_up = false;           // holds more than a plain operation does: requests, names, outputs, a failure
+  bool is_used_up =
+      false;  // holds more than a plain operation does: requests, names, outputs, a failure
 
   // result
-  std::atomic<uint32_t> state{0};    // OperationState
+  std::atomic<uint32_t> state{0};  // OperationState
   Status status;
   std::vector<Output> outputs;
-  int32_t number = -1;               // join: last rank; process set add: id
+  int32_t number = -1;  // join: last rank; process set add: id
 
   // handle bookkeeping, guarded by the handle table
   bool was_polled = false;
   bool is_released = false;
-  bool is_kept = false;              // a callback is using it
+  bool is_kept = false;  // a callback is using it
 
-  bool is_done() const { return state.load(std::memory_order_acquire) == static_cast<uint32_t>(OperationState::kDone); }
+  bool is_done() const {
+    return state.load(std::memory_order_acquire) == static_cast<uint32_t>(OperationState::kDone);
+  }
   // Ready for another submission. What a plain repeated allreduce leaves behind is left alone.
   void reset();
 

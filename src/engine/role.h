@@ -1,7 +1,7 @@
-// role.h - the engine role and the submit lock of one rank: two bits of one word in shared memory, so that peers can see
-// whether anybody drives this rank.
-// Role: the right to step the engine, held by a waiter or by the background thread. Submit: a short lock around
-// publishing. One call that does both takes both with a single compare-and-swap.
+// role.h - the engine role and the submit lock of one rank: two bits of one word in shared memory,
+// so that peers can see whether anybody drives this rank. Role: the right to step the engine, held
+// by a waiter or by the background thread. Submit: a short lock around publishing. One call that
+// does both takes both with a single compare-and-swap.
 #pragma once
 
 #include <sched.h>
@@ -27,8 +27,10 @@ class HVD_CAPABILITY("submit lock") SubmitLock {
         return;
       }
       // The holder copies at most a small payload; if it lost its core, give it ours.
-      if (tries < 200) cpu_pause();
-      else sched_yield();
+      if (tries < 200)
+        cpu_pause();
+      else
+        sched_yield();
     }
   }
   // A full fence: orders what was published before the question who sleeps.
@@ -45,7 +47,8 @@ class HVD_CAPABILITY("engine role") EngineRole {
   bool try_take() HVD_TRY_ACQUIRE(true) {
     uint32_t seen = word_.load(std::memory_order_relaxed);
     while ((seen & shm::kRoleBit) == 0) {
-      if (word_.compare_exchange_weak(seen, seen | shm::kRoleBit, std::memory_order_seq_cst)) return true;
+      if (word_.compare_exchange_weak(seen, seen | shm::kRoleBit, std::memory_order_seq_cst))
+        return true;
     }
     return false;
   }

@@ -23,14 +23,18 @@ Result<SetRegistry::Place> SetRegistry::reserve(const std::vector<int32_t>& rank
   MutexLock lock(mutex_);
   for (const auto& [id, set] : sets_) {
     if (set.ranks == ranks) {
-      return invalid_argument(concat("process set [", join_text(ranks, ", ", 16), "] exists already, with id ", id));
+      return invalid_argument(
+          concat("process set [", join_text(ranks, ", ", 16), "] exists already, with id ", id));
     }
   }
-  const uint64_t bytes = align_up(Channel::region_bytes(static_cast<int>(ranks.size())), 4096) + 4096;
+  const uint64_t bytes =
+      align_up(Channel::region_bytes(static_cast<int>(ranks.size())), 4096) + 4096;
   const uint64_t offset = find_region(bytes);
-  if (bytes > pool_bytes_ || offset > pool_bytes_ - bytes || (free_ids_.empty() && next_id_ >= kMaxSets)) {
-    return Status(StatusCode::kOutOfMemory, concat("no room for another process set of ", ranks.size(), " ranks beside the ",
-                                                   sets_.size(), " that exist"));
+  if (bytes > pool_bytes_ || offset > pool_bytes_ - bytes ||
+      (free_ids_.empty() && next_id_ >= kMaxSets)) {
+    return Status(StatusCode::kOutOfMemory,
+                  concat("no room for another process set of ", ranks.size(), " ranks beside the ",
+                         sets_.size(), " that exist"));
   }
   Place place{next_id_, offset, bytes};
   if (free_ids_.empty()) {
@@ -55,7 +59,8 @@ void SetRegistry::open(const Place& place, std::unique_ptr<Channel> channel) {
 Status SetRegistry::remove(int32_t id) {
   MutexLock lock(mutex_);
   const auto found = sets_.find(id);
-  if (found == sets_.end() || id == 0) return invalid_argument(concat("process set ", id, " does not exist"));
+  if (found == sets_.end() || id == 0)
+    return invalid_argument(concat("process set ", id, " does not exist"));
   sets_.erase(found);
   free_ids_.push_back(id);
   Channel* channel = channels_[static_cast<size_t>(id)].exchange(nullptr);

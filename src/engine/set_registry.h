@@ -1,6 +1,7 @@
-// set_registry.h - the process sets of a job and where their channels lie in the segment. A replicated state machine: every rank
-// applies the same additions and removals in the agreed order of the global set. Removed ids are reused first in, first out.
-// Changes need the engine role; reading is for any thread.
+// set_registry.h - the process sets of a job and where their channels lie in the segment. A
+// replicated state machine: every rank applies the same additions and removals in the agreed order
+// of the global set. Removed ids are reused first in, first out. Changes need the engine role;
+// reading is for any thread.
 #pragma once
 
 #include <atomic>
@@ -27,7 +28,8 @@ class SetRegistry {
     uint64_t offset;  // of the channel's region in the pool
     uint64_t bytes;
   };
-  // Reserves an id and a region for these (sorted) ranks. EXISTING sets and a full pool are errors, the same on all ranks.
+  // Reserves an id and a region for these (sorted) ranks. EXISTING sets and a full pool are errors,
+  // the same on all ranks.
   Result<Place> reserve(const std::vector<int32_t>& ranks) HVD_EXCLUDES(mutex_);
   // Makes a reserved set visible; channel is null on ranks that are not members.
   void open(const Place& place, std::unique_ptr<Channel> channel) HVD_EXCLUDES(mutex_);
@@ -36,7 +38,9 @@ class SetRegistry {
 
   // nullptr: unknown set, or this rank is not a member. One load: the fast path.
   Channel* channel(int32_t id) const {
-    return id < 0 || id >= kMaxSets ? nullptr : channels_[static_cast<size_t>(id)].load(std::memory_order_acquire);
+    return id < 0 || id >= kMaxSets
+               ? nullptr
+               : channels_[static_cast<size_t>(id)].load(std::memory_order_acquire);
   }
   std::optional<std::vector<int32_t>> ranks(int32_t id) const HVD_EXCLUDES(mutex_);
   std::vector<int32_t> ids() const HVD_EXCLUDES(mutex_);

@@ -1,5 +1,6 @@
-// stall_monitor.h - decides when operations that some ranks have submitted and others not are worth a warning, and when they end
-// the job. Pure: gets the time and what waits, gives a report. Needs the engine role.
+// stall_monitor.h - decides when operations that some ranks have submitted and others not are worth
+// a warning, and when they end the job. Pure: gets the time and what waits, gives a report. Needs
+// the engine role.
 #pragma once
 
 #include <chrono>
@@ -16,7 +17,7 @@
 namespace hvd::engine {
 
 struct StallReport {
-  std::string text;      // empty: nothing to say
+  std::string text;  // empty: nothing to say
   bool shut_down = false;
 };
 
@@ -34,7 +35,9 @@ class StallMonitor {
   using LastDone = std::function<std::string(int set_rank)>;  // what a rank did last
   StallReport look(TimePoint now, uint32_t set, const std::vector<int32_t>& global_ranks,
                    const std::vector<Channel::Waiting>& waiting, const LastDone& last_done);
-  void looked(TimePoint now) { next_look_ = now + std::min<Nanoseconds>(check_time_ / 4, std::chrono::seconds(5)); }
+  void looked(TimePoint now) {
+    next_look_ = now + std::min<Nanoseconds>(check_time_ / 4, std::chrono::seconds(5));
+  }
 
  private:
   struct Seen {

@@ -1,5 +1,5 @@
-// statistics.h - counters of one engine. Written by whoever holds the role or the submit lock; read by anybody, so atomic
-// and relaxed: nothing is ordered by them.
+// statistics.h - counters of one engine. Written by whoever holds the role or the submit lock; read
+// by anybody, so atomic and relaxed: nothing is ordered by them.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,9 @@ namespace hvd::engine {
 
 class Counter {
  public:
-  void add(uint64_t n = 1) { value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed); }
+  void add(uint64_t n = 1) {
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
   uint64_t get() const { return value_.load(std::memory_order_relaxed); }
 
  private:

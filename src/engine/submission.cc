@@ -20,7 +20,9 @@ wire::Request make_request(const Submission& s) {
   request.ranks.assign(s.ranks.begin(), s.ranks.end());
   request.tensors.reserve(s.tensors.size());
   for (const TensorArg& tensor : s.tensors) {
-    request.tensors.push_back({std::string(tensor.name), tensor.dtype, {tensor.shape.begin(), tensor.shape.end()},
+    request.tensors.push_back({std::string(tensor.name),
+                               tensor.dtype,
+                               {tensor.shape.begin(), tensor.shape.end()},
                                {tensor.splits.begin(), tensor.splits.end()}});
   }
   return request;
@@ -45,9 +47,10 @@ bool same_tensor(const TensorArg& tensor, const wire::TensorSpec& spec) {
 }  // namespace
 
 bool says_the_same(const Submission& s, const wire::Request& r) {
-  if (s.kind != r.kind || s.reduce_op != r.reduce_op || s.wire_dtype != r.wire_dtype || s.root_rank != r.root_rank ||
-      s.device != r.device || s.prescale != r.prescale || s.postscale != r.postscale ||
-      s.tensors.size() != r.tensors.size() || !same_items(s.ranks, r.ranks)) {
+  if (s.kind != r.kind || s.reduce_op != r.reduce_op || s.wire_dtype != r.wire_dtype ||
+      s.root_rank != r.root_rank || s.device != r.device || s.prescale != r.prescale ||
+      s.postscale != r.postscale || s.tensors.size() != r.tensors.size() ||
+      !same_items(s.ranks, r.ranks)) {
     return false;
   }
   for (size_t i = 0; i < r.tensors.size(); ++i) {
@@ -61,8 +64,9 @@ namespace {
 // Submission and Request have the same members under the same names; tensors too.
 template <typename T>
 uint64_t hash_signature(const T& s) {
-  uint64_t hash = mix(static_cast<uint64_t>(s.kind) << 8 | static_cast<uint64_t>(s.reduce_op),
-                      static_cast<uint64_t>(s.wire_dtype + 2) << 32 | static_cast<uint32_t>(s.root_rank));
+  uint64_t hash =
+      mix(static_cast<uint64_t>(s.kind) << 8 | static_cast<uint64_t>(s.reduce_op),
+          static_cast<uint64_t>(s.wire_dtype + 2) << 32 | static_cast<uint32_t>(s.root_rank));
   hash = mix(hash, std::bit_cast<uint64_t>(s.prescale));
   hash = mix(hash, std::bit_cast<uint64_t>(s.postscale));
   for (const auto& tensor : s.tensors) {

@@ -1,5 +1,5 @@
-// submission.h - what a caller hands in: views only, nothing is owned. Valid for the duration of the call; buffers
-// themselves until completion.
+// submission.h - what a caller hands in: views only, nothing is owned. Valid for the duration of
+// the call; buffers themselves until completion.
 #pragma once
 
 #include <cstdint>

@@ -30,17 +30,23 @@ bool has_ended(int pid) {
   if (got <= 0) return true;
   text[got] = '\0';
   const char* after_name = std::strrchr(text, ')');
-  return after_name == nullptr || after_name[1] == '\0' || after_name[2] == 'Z' || after_name[2] == 'X';
+  return after_name == nullptr || after_name[1] == '\0' || after_name[2] == 'Z' ||
+         after_name[2] == 'X';
 }
 
 }  // namespace
 
 Watch::Watch(WatchHost& host, const shm::Job& job, Nanoseconds frozen_after)
-    : host_(host), job_(job), frozen_after_(frozen_after), period_(kHeartbeatPeriod), peers_(static_cast<size_t>(job.size())) {
+    : host_(host),
+      job_(job),
+      frozen_after_(frozen_after),
+      period_(kHeartbeatPeriod),
+      peers_(static_cast<size_t>(job.size())) {
   if (frozen_after_.count() > 0) period_ = std::min(period_, frozen_after_ / 4);
 }
 
-Result<std::unique_ptr<Watch>> Watch::start(WatchHost& host, const shm::Job& job, Nanoseconds frozen_after) {
+Result<std::unique_ptr<Watch>> Watch::start(WatchHost& host, const shm::Job& job,
+                                            Nanoseconds frozen_after) {
   auto watch = std::unique_ptr<Watch>(new Watch(host, job, frozen_after));
   watch->stop_event_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!watch->stop_event_.valid()) return errno_status("init: eventfd", errno);
@@ -64,7 +70,8 @@ Status Watch::open_peers() {
     peer.process.reset(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (peer.process.valid()) continue;
     if (errno == ESRCH) {
-      return Status(StatusCode::kPeerLost, concat("init: rank ", job_.block(rank).global_rank, " (pid ", pid, ") has ended"));
+      return Status(StatusCode::kPeerLost, concat("init: rank ", job_.block(rank).global_rank,
+                                                  " (pid ", pid, ") has ended"));
     }
     period_ = kPollPeriod;
   }
@@ -91,9 +98,11 @@ void Watch::main(const std::stop_token& stop) {
 void Watch::sleep(Nanoseconds span) {
   std::vector<pollfd> items{{stop_event_.get(), POLLIN, 0}};
   for (const Peer& peer : peers_) {
-    if (peer.process.valid() && !peer.reported && !peer.left) items.push_back({peer.process.get(), POLLIN, 0});
+    if (peer.process.valid() && !peer.reported && !peer.left)
+      items.push_back({peer.process.get(), POLLIN, 0});
   }
-  const timespec timeout{static_cast<time_t>(span.count() / 1'000'000'000), static_cast<long>(span.count() % 1'000'000'000)};
+  const timespec timeout{static_cast<time_t>(span.count() / 1'000'000'000),
+                         static_cast<long>(span.count() % 1'000'000'000)};
   ppoll(items.data(), items.size(), &timeout, nullptr);
 }
 
@@ -109,7 +118,8 @@ void Watch::look_for_deaths() {
   for (int rank = 0; rank < job_.size(); ++rank) {
     Peer& peer = peers_[static_cast<size_t>(rank)];
     if (rank == job_.rank() || peer.reported || peer.left) continue;
-    const auto state = static_cast<shm::RankState>(job_.block(rank).state.load(std::memory_order_acquire));
+    const auto state =
+        static_cast<shm::RankState>(job_.block(rank).state.load(std::memory_order_acquire));
     if (state == shm::RankState::kLeft) {
       peer.left = true;  // said goodbye: whatever becomes of the process is none of our business
     } else if (is_gone(rank)) {
@@ -126,7 +136,8 @@ void Watch::look_for_frozen(Nanoseconds since_last) {
     if (rank == job_.rank() || peer.reported || peer.left) continue;
     const uint32_t beat = job_.block(rank).heartbeat.load(std::memory_order_relaxed);
     // Only operations that wait can be hurt by a peer that sleeps.
-    peer.silence = beat != peer.heartbeat || !host_.is_waiting() ? Nanoseconds(0) : peer.silence + since_last;
+    peer.silence =
+        beat != peer.heartbeat || !host_.is_waiting() ? Nanoseconds(0) : peer.silence + since_last;
     peer.heartbeat = beat;
     if (peer.silence >= frozen_after_) {
       peer.reported = true;

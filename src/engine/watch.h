@@ -1,7 +1,8 @@
 // watch.h - the thread that notices when peers die or freeze.
-// Death: it sleeps on their process descriptors, so it knows within a scheduler latency. Frozen: every rank's watch thread
-// raises a heartbeat; a peer whose heartbeat stands still for many of OUR ticks is frozen (a suspended machine or job does not
-// tick itself, so nobody is blamed after it wakes up).
+// Death: it sleeps on their process descriptors, so it knows within a scheduler latency. Frozen:
+// every rank's watch thread raises a heartbeat; a peer whose heartbeat stands still for many of OUR
+// ticks is frozen (a suspended machine or job does not tick itself, so nobody is blamed after it
+// wakes up).
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ class WatchHost {
 
 class Watch {
  public:
-  static Result<std::unique_ptr<Watch>> start(WatchHost& host, const shm::Job& job, Nanoseconds frozen_after);
+  static Result<std::unique_ptr<Watch>> start(WatchHost& host, const shm::Job& job,
+                                              Nanoseconds frozen_after);
   ~Watch();
 
  private:
@@ -42,7 +44,7 @@ class Watch {
   bool is_gone(int rank) const;
 
   struct Peer {
-    UniqueFd process;        // readable when it has ended; invalid: not watched that way
+    UniqueFd process;  // readable when it has ended; invalid: not watched that way
     uint32_t heartbeat = 0;
     Nanoseconds silence{0};
     bool reported = false;

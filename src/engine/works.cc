@@ -18,23 +18,28 @@ using wire::Kind;
 bool is_reduction(Kind kind) { return kind == Kind::kAllreduce; }
 
 uint64_t row_bytes(const Slot& slot, size_t tensor) {
-  return slot.plan.tensors[tensor].row_elements * dtype_bytes(slot.requests[0].tensors[tensor].dtype);
+  return slot.plan.tensors[tensor].row_elements *
+         dtype_bytes(slot.requests[0].tensors[tensor].dtype);
 }
 
 uint64_t deposit_bytes_of(const Slot& slot, const SetView& set, int rank) {
   const wire::Request& request = slot.request_of(rank);
   uint64_t bytes = 0;
   for (const wire::TensorSpec& tensor : request.tensors) {
-    const uint64_t element_bytes = request.wire_dtype >= 0 && is_reduction(request.kind) ? 2 : dtype_bytes(tensor.dtype);
+    const uint64_t element_bytes =
+        request.wire_dtype >= 0 && is_reduction(request.kind) ? 2 : dtype_bytes(tensor.dtype);
     bytes += tensor.element_count() * element_bytes;
   }
-  if (request.kind == Kind::kBroadcast && (*set.global_ranks)[static_cast<size_t>(rank)] != request.root_rank) return 0;
+  if (request.kind == Kind::kBroadcast &&
+      (*set.global_ranks)[static_cast<size_t>(rank)] != request.root_rank)
+    return 0;
   return bytes;
 }
 
 std::vector<uint64_t> prefix_bytes(const std::vector<int64_t>& rows, uint64_t bytes_per_row) {
   std::vector<uint64_t> offsets(rows.size() + 1, 0);
-  for (size_t r = 0; r < rows.size(); ++r) offsets[r + 1] = offsets[r] + static_cast<uint64_t>(rows[r]) * bytes_per_row;
+  for (size_t r = 0; r < rows.size(); ++r)
+    offsets[r + 1] = offsets[r] + static_cast<uint64_t>(rows[r]) * bytes_per_row;
   return offsets;
 }
 
@@ -57,13 +62,16 @@ void derive(Slot& slot, const SetView& set, uint32_t eager_limit) {
   for (int rank = 0; rank < set.size && set.size > 1; ++rank) {
     const uint64_t bytes = deposit_bytes_of(slot, set, rank);
     largest = std::max(largest, bytes);
-    slot.deposit_of[static_cast<size_t>(rank)] = static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX));
+    slot.deposit_of[static_cast<size_t>(rank)] =
+        static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX));
   }
   slot.is_small = largest <= eager_limit;
   slot.deposit_bytes = slot.deposit_of[static_cast<size_t>(set.me)];
-  slot.may_share = request.kind == Kind::kAllreduce && request.wire_dtype < 0 && request.prescale == 1.0;
+  slot.may_share =
+      request.kind == Kind::kAllreduce && request.wire_dtype < 0 && request.prescale == 1.0;
   slot.total_bytes = 0;
-  slot.is_plain = request.kind == Kind::kAllreduce && request.tensors.size() == 1 && request.wire_dtype < 0 && request.prescale == 1.0;
+  slot.is_plain = request.kind == Kind::kAllreduce && request.tensors.size() == 1 &&
+                  request.wire_dtype < 0 && request.prescale == 1.0;
   if (slot.is_plain) {
     slot.plain_count = request.tensors[0].element_count();
     slot.plain_divisor = request.reduce_op == ReduceOp::kAverage ? set.size : 1;
@@ -71,7 +79,8 @@ void derive(Slot& slot, const SetView& set, uint32_t eager_limit) {
   for (const wire::TensorSpec& tensor : request.tensors) slot.total_bytes += tensor.bytes();
 }
 
-void write_deposit(const Operation& op, const wire::Request& request, const SetView& set, std::byte* to) {
+void write_deposit(const Operation& op, const wire::Request& request, const SetView& set,
+                   std::byte* to) {
   for (size_t t = 0; t < request.tensors.size(); ++t) {
     const wire::TensorSpec& tensor = request.tensors[t];
     const auto* input = static_cast<const std::byte*>(op.buffers[t].input);
@@ -87,14 +96,16 @@ void write_deposit(const Operation& op, const wire::Request& request, const SetV
   }
 }
 
-// ---- outputs ---------------------------------------------------------------------------------------------
+// ---- outputs
+// ---------------------------------------------------------------------------------------------
 
 namespace {
 
 std::vector<int64_t> output_shape(const Slot& slot, const SetView& set, size_t t) {
   const wire::TensorSpec& tensor = slot.request_of(set.me).tensors[t];
   std::vector<int64_t> shape = tensor.shape;
-  const negotiate::TensorPlan* plan = t < slot.plan.tensors.size() ? &slot.plan.tensors[t] : nullptr;
+  const negotiate::TensorPlan* plan =
+      t < slot.plan.tensors.size() ? &slot.plan.tensors[t] : nullptr;
   if (slot.kind() == Kind::kAllgather) {
     shape[0] = std::accumulate(plan->rows.begin(), plan->rows.end(), int64_t{0});
   } else if (slot.kind() == Kind::kReducescatter) {
@@ -113,14 +124,15 @@ void find_memory(Operation& op, size_t t, Output& output) {
   output.data = buffer.output;
   if (output.data != nullptr || (output.bytes == 0 && buffer.allocate == nullptr)) return;
   if (buffer.allocate != nullptr) {
-    output.data = buffer.allocate(buffer.allocate_context, output.shape.data(), static_cast<int32_t>(output.shape.size()),
-                                  output.bytes);
+    output.data = buffer.allocate(buffer.allocate_context, output.shape.data(),
+                                  static_cast<int32_t>(output.shape.size()), output.bytes);
   } else {
     output.owned.reset(std::aligned_alloc(64, align_up(output.bytes, 64)));
     output.data = output.owned.get();
   }
   if (output.data == nullptr && output.bytes > 0) {
-    op.status = Status(StatusCode::kOutOfMemory, "no memory for an output of " + std::to_string(output.bytes) + " bytes");
+    op.status = Status(StatusCode::kOutOfMemory,
+                       "no memory for an output of " + std::to_string(output.bytes) + " bytes");
   }
 }
 
@@ -130,13 +142,16 @@ bool overlap(const void* a, uint64_t a_bytes, const void* b, uint64_t b_bytes) {
   return x != nullptr && y != nullptr && x < y + b_bytes && y < x + a_bytes;
 }
 
-// Blocks leave the input while others arrive in the output: where the two overlap, send from a copy.
+// Blocks leave the input while others arrive in the output: where the two overlap, send from a
+// copy.
 void separate_input(Operation& op, const Slot& slot, const SetView& set, size_t t) {
   const uint64_t bytes = slot.request_of(set.me).tensors[t].bytes();
   if (!overlap(op.buffers[t].input, bytes, op.outputs[t].data, op.outputs[t].bytes)) return;
   std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[bytes]);
   if (copy == nullptr) {
-    op.status = Status(StatusCode::kOutOfMemory, "no memory to copy an input of " + std::to_string(bytes) + " bytes that overlaps its output");
+    op.status =
+        Status(StatusCode::kOutOfMemory, "no memory to copy an input of " + std::to_string(bytes) +
+                                             " bytes that overlaps its output");
     op.buffers[t].output = nullptr;  // the others still get what we send
     return;
   }
@@ -155,7 +170,8 @@ void prepare_outputs(Operation& op, const Slot& slot, const SetView& set) {
     op.buffers.assign(tensors.size(), Buffer{});
     return;
   }
-  const bool given = std::all_of(op.buffers.begin(), op.buffers.end(), [](const Buffer& b) { return b.output != nullptr; });
+  const bool given = std::all_of(op.buffers.begin(), op.buffers.end(),
+                                 [](const Buffer& b) { return b.output != nullptr; });
   if (!moves_blocks && given) return;  // the common case allocates nothing
   op.is_used_up = true;
   op.outputs.resize(tensors.size());
@@ -169,13 +185,15 @@ void prepare_outputs(Operation& op, const Slot& slot, const SetView& set) {
     if (moves_blocks) separate_input(op, slot, set, t);
     if (slot.kind() == Kind::kAlltoall) {
       for (int from = 0; from < set.size; ++from) {
-        output.received_splits.push_back(slot.plan.tensors[t].splits[static_cast<size_t>(from * set.size + set.me)]);
+        output.received_splits.push_back(
+            slot.plan.tensors[t].splits[static_cast<size_t>(from * set.size + set.me)]);
       }
     }
   }
 }
 
-// ---- small operations ------------------------------------------------------------------------------------
+// ---- small operations
+// ------------------------------------------------------------------------------------
 
 namespace {
 
@@ -196,7 +214,8 @@ void small_allreduce(const SmallRun& s) {
     const native::Numeric n = numeric_of(request, request.tensors[t].dtype, s.set.size);
     const uint64_t count = request.tensors[t].element_count();
     if (count == 0) continue;
-    for (int r = 0; r < s.set.size; ++r) slots[r] = s.payloads[r] == nullptr ? kZeros : s.payloads[r] + offset;
+    for (int r = 0; r < s.set.size; ++r)
+      slots[r] = s.payloads[r] == nullptr ? kZeros : s.payloads[r] + offset;
     native::combine(n, {slots, static_cast<unsigned>(s.set.size), static_cast<unsigned>(s.set.me),
                         static_cast<const std::byte*>(s.op.buffers[t].input),
                         static_cast<std::byte*>(s.op.buffers[t].output), nullptr, count});
@@ -233,14 +252,17 @@ void copy_block(std::byte* to, const std::byte* from, uint64_t bytes) {
 void small_broadcast(const SmallRun& s) {
   const wire::Request& request = s.slot.requests[0];
   const auto& ranks = *s.set.global_ranks;
-  const auto root = static_cast<size_t>(std::find(ranks.begin(), ranks.end(), request.root_rank) - ranks.begin());
+  const auto root =
+      static_cast<size_t>(std::find(ranks.begin(), ranks.end(), request.root_rank) - ranks.begin());
   const auto* own = static_cast<const std::byte*>(s.op.buffers[0].input);
-  copy_block(static_cast<std::byte*>(s.op.buffers[0].output), static_cast<int>(root) == s.set.me ? own : s.payloads[root],
+  copy_block(static_cast<std::byte*>(s.op.buffers[0].output),
+             static_cast<int>(root) == s.set.me ? own : s.payloads[root],
              request.tensors[0].bytes());
 }
 
 void small_allgather(const SmallRun& s) {
-  std::vector<uint64_t> read(static_cast<size_t>(s.set.size), 0);  // bytes of each payload used so far
+  std::vector<uint64_t> read(static_cast<size_t>(s.set.size),
+                             0);  // bytes of each payload used so far
   for (size_t t = 0; t < s.slot.requests[0].tensors.size(); ++t) {
     const auto offsets = prefix_bytes(s.slot.plan.tensors[t].rows, row_bytes(s.slot, t));
     auto* out = static_cast<std::byte*>(s.op.buffers[t].output);
@@ -248,7 +270,8 @@ void small_allgather(const SmallRun& s) {
       const auto i = static_cast<size_t>(r);
       const uint64_t bytes = offsets[i + 1] - offsets[i];
       const auto* own = static_cast<const std::byte*>(s.op.buffers[t].input);
-      copy_block(out == nullptr ? nullptr : out + offsets[i], r == s.set.me ? own : s.payloads[r] + read[i], bytes);
+      copy_block(out == nullptr ? nullptr : out + offsets[i],
+                 r == s.set.me ? own : s.payloads[r] + read[i], bytes);
       read[i] += bytes;
     }
   }
@@ -261,10 +284,14 @@ void small_alltoall(const SmallRun& s) {
   uint64_t at = 0;
   for (int from = 0; from < s.set.size; ++from) {
     uint64_t skip = 0;
-    for (int to = 0; to < s.set.me; ++to) skip += static_cast<uint64_t>(splits[static_cast<size_t>(from * s.set.size + to)]);
-    const uint64_t bytes = static_cast<uint64_t>(splits[static_cast<size_t>(from * s.set.size + s.set.me)]) * bytes_per_row;
+    for (int to = 0; to < s.set.me; ++to)
+      skip += static_cast<uint64_t>(splits[static_cast<size_t>(from * s.set.size + to)]);
+    const uint64_t bytes =
+        static_cast<uint64_t>(splits[static_cast<size_t>(from * s.set.size + s.set.me)]) *
+        bytes_per_row;
     const auto* own = static_cast<const std::byte*>(s.op.buffers[0].input);
-    copy_block(out == nullptr ? nullptr : out + at, (from == s.set.me ? own : s.payloads[from]) + skip * bytes_per_row, bytes);
+    copy_block(out == nullptr ? nullptr : out + at,
+               (from == s.set.me ? own : s.payloads[from]) + skip * bytes_per_row, bytes);
     at += bytes;
   }
 }
@@ -281,8 +308,9 @@ void small_reducescatter(const SmallRun& s) {
     const auto* own = static_cast<const std::byte*>(s.op.buffers[t].input);
     if (count > 0) {
       for (int r = 0; r < s.set.size; ++r) slots[r] = s.payloads[r] + offset + begin[me];
-      native::combine(n, {slots, static_cast<unsigned>(s.set.size), static_cast<unsigned>(me), own + begin[me],
-                          static_cast<std::byte*>(s.op.buffers[t].output), nullptr, count});
+      native::combine(
+          n, {slots, static_cast<unsigned>(s.set.size), static_cast<unsigned>(me), own + begin[me],
+              static_cast<std::byte*>(s.op.buffers[t].output), nullptr, count});
     }
     offset += request.tensors[t].bytes();
   }
@@ -290,18 +318,22 @@ void small_reducescatter(const SmallRun& s) {
 
 }  // namespace
 
-void run_plain_allreduce(Operation& op, const Slot& slot, const SetView& set, const std::byte* const* payloads) {
+void run_plain_allreduce(Operation& op, const Slot& slot, const SetView& set,
+                         const std::byte* const* payloads) {
   const wire::Request& request = slot.requests[0];
   const void* sources[shm::kMaxRanksPerHost];
   for (int r = 0; r < set.size; ++r) sources[r] = payloads[r];
   sources[set.me] = op.buffers[0].input;
   void* output = op.buffers[0].output;
-  const ReduceOp reduce_op = request.reduce_op == ReduceOp::kAverage ? ReduceOp::kSum : request.reduce_op;
-  kernels().reduce({request.tensors[0].dtype, reduce_op, slot.plain_count, sources, static_cast<unsigned>(set.size), &output, 1,
+  const ReduceOp reduce_op =
+      request.reduce_op == ReduceOp::kAverage ? ReduceOp::kSum : request.reduce_op;
+  kernels().reduce({request.tensors[0].dtype, reduce_op, slot.plain_count, sources,
+                    static_cast<unsigned>(set.size), &output, 1,
                     Scale{request.postscale, slot.plain_divisor}});
 }
 
-void run_small_operation(Operation& op, const Slot& slot, const SetView& set, const std::byte* const* payloads) {
+void run_small_operation(Operation& op, const Slot& slot, const SetView& set,
+                         const std::byte* const* payloads) {
   prepare_outputs(op, slot, set);
   const SmallRun run{op, slot, set, payloads};
   switch (slot.kind()) {
@@ -322,13 +354,15 @@ void run_small_operation(Operation& op, const Slot& slot, const SetView& set, co
   }
 }
 
-// ---- large operations ------------------------------------------------------------------------------------
+// ---- large operations
+// ------------------------------------------------------------------------------------
 
 namespace {
 
 void build_runs(Operation& op, const Slot& slot, const SetView& set) {
   const wire::Request& request = slot.requests[0];
-  op.work.reset(slot.kind() == Kind::kAdasum ? native::WorkKind::kAdasum : native::WorkKind::kReduce);
+  op.work.reset(slot.kind() == Kind::kAdasum ? native::WorkKind::kAdasum
+                                             : native::WorkKind::kReduce);
   for (size_t t = 0; t < request.tensors.size(); ++t) {
     const DType dtype = request.tensors[t].dtype;
     native::Run* run = nullptr;
@@ -360,7 +394,8 @@ native::Exchange blocks_of_gather(const Slot& slot, const SetView& set, size_t t
 native::Exchange blocks_of_broadcast(const Slot& slot, const SetView& set) {
   native::Exchange x;
   const auto& ranks = *set.global_ranks;
-  const auto root = static_cast<size_t>(std::find(ranks.begin(), ranks.end(), slot.requests[0].root_rank) - ranks.begin());
+  const auto root = static_cast<size_t>(
+      std::find(ranks.begin(), ranks.end(), slot.requests[0].root_rank) - ranks.begin());
   x.same_block_for_all = true;
   x.largest_block_bytes = slot.requests[0].tensors[0].bytes();
   x.send_offset = {0};
@@ -386,7 +421,8 @@ native::Exchange blocks_of_alltoall(const Slot& slot, const SetView& set) {
     x.receive_offset.push_back(received);
     x.receive_bytes.push_back(bytes(r, set.me));
     received += x.receive_bytes.back();
-    for (int to = 0; to < set.size; ++to) x.largest_block_bytes = std::max(x.largest_block_bytes, bytes(r, to));
+    for (int to = 0; to < set.size; ++to)
+      x.largest_block_bytes = std::max(x.largest_block_bytes, bytes(r, to));
   }
   return x;
 }

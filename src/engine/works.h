@@ -1,4 +1,5 @@
-// works.h - from an agreed slot and an operation's buffers to what the data plane runs. Pure apart from output memory.
+// works.h - from an agreed slot and an operation's buffers to what the data plane runs. Pure apart
+// from output memory.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@ namespace hvd::engine {
 // The set as the data plane sees it.
 struct SetView {
   int size;
-  int me;                                      // set rank
+  int me;  // set rank
   const std::vector<int32_t>* global_ranks;
 };
 
@@ -21,17 +22,21 @@ native::Numeric numeric_of(const wire::Request& request, DType dtype, int set_si
 // Fills in what the engine derives from a plan: deposits, small or not.
 void derive(negotiate::Slot& slot, const SetView& set, uint32_t eager_limit);
 // Writes what this rank deposits for a small operation.
-void write_deposit(const Operation& op, const wire::Request& request, const SetView& set, std::byte* to);
+void write_deposit(const Operation& op, const wire::Request& request, const SetView& set,
+                   std::byte* to);
 
 // Output shapes and memory; a failure to allocate becomes op.status and the output is dropped.
 void prepare_outputs(Operation& op, const negotiate::Slot& slot, const SetView& set);
 
-// Runs a small operation: payloads[r] is what rank r deposited (null: joined); the own entry is not read.
+// Runs a small operation: payloads[r] is what rank r deposited (null: joined); the own entry is not
+// read.
 void run_small_operation(Operation& op, const negotiate::Slot& slot, const SetView& set,
                          const std::byte* const* payloads);
 
-// The same for the plainest of all: one tensor, no wire type, no pre-scaling, nobody joined, output given.
-void run_plain_allreduce(Operation& op, const negotiate::Slot& slot, const SetView& set, const std::byte* const* payloads);
+// The same for the plainest of all: one tensor, no wire type, no pre-scaling, nobody joined, output
+// given.
+void run_plain_allreduce(Operation& op, const negotiate::Slot& slot, const SetView& set,
+                         const std::byte* const* payloads);
 
 // Describes a large operation to the data plane in op.work.
 void build_work(Operation& op, const negotiate::Slot& slot, const SetView& set);

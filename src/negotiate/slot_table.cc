@@ -13,10 +13,11 @@ std::vector<SlotPtr> SlotTable::insert(SlotPtr slot, uint32_t now) {
     bury(same->second);
   }
   while (live_.size() >= capacity_) {
-    const auto oldest = std::min_element(live_.begin(), live_.end(), [&](const auto& a, const auto& b) {
-      const uint32_t age_a = now - a.second->last_used, age_b = now - b.second->last_used;
-      return age_a != age_b ? age_a > age_b : a.first < b.first;
-    });
+    const auto oldest =
+        std::min_element(live_.begin(), live_.end(), [&](const auto& a, const auto& b) {
+          const uint32_t age_a = now - a.second->last_used, age_b = now - b.second->last_used;
+          return age_a != age_b ? age_a > age_b : a.first < b.first;
+        });
     evicted.push_back(oldest->second);
     evictions_.fetch_add(1, std::memory_order_relaxed);
     bury(oldest->first);

@@ -1,8 +1,9 @@
 // slot_table.h - the response cache: operations that all ranks have agreed on once, by number.
-// A replicated state machine: every rank applies the same insertions, in the agreed order, so numbers and evictions are the
-// same everywhere without a message. Numbers are never reused. An evicted slot stays known ("buried") until every rank
-// has shown that it knows about the eviction, because its records may still name it.
-// Pure. Changes need the engine role and the submit lock; find() needs one of them.
+// A replicated state machine: every rank applies the same insertions, in the agreed order, so
+// numbers and evictions are the same everywhere without a message. Numbers are never reused. An
+// evicted slot stays known ("buried") until every rank has shown that it knows about the eviction,
+// because its records may still name it. Pure. Changes need the engine role and the submit lock;
+// find() needs one of them.
 #pragma once
 
 #include <atomic>
@@ -19,11 +20,11 @@ namespace hvd::negotiate {
 
 struct Slot {
   uint32_t id = 0;
-  uint64_t key = 0;         // see control::key_of; unnamed slots: a hash of the signature
+  uint64_t key = 0;  // see control::key_of; unnamed slots: a hash of the signature
   bool is_unnamed = false;
-  bool is_live = true;      // false: evicted
-  uint32_t last_used = 0;   // agreed operations when it was used last
-  uint32_t buried_at = 0;   // table version of its eviction
+  bool is_live = true;                  // false: evicted
+  uint32_t last_used = 0;               // agreed operations when it was used last
+  uint32_t buried_at = 0;               // table version of its eviction
   std::vector<wire::Request> requests;  // one for all ranks, or one per rank where they differ
   Plan plan;
 
@@ -33,11 +34,11 @@ struct Slot {
   wire::Kind kind() const { return requests[0].kind; }
   // Set by the engine: what this rank deposits, and whether everybody deposits (small operation).
   bool is_small = false;
-  bool may_share = false;      // reduced in place when all buffers lie in shared memory
-  uint32_t deposit_bytes = 0;  // of this rank
+  bool may_share = false;            // reduced in place when all buffers lie in shared memory
+  uint32_t deposit_bytes = 0;        // of this rank
   std::vector<uint32_t> deposit_of;  // per rank
-  uint64_t total_bytes = 0;    // what this rank moves; statistics
-  bool is_plain = false;       // allreduce of one tensor, neither wire type nor pre-scaling
+  uint64_t total_bytes = 0;          // what this rank moves; statistics
+  bool is_plain = false;             // allreduce of one tensor, neither wire type nor pre-scaling
   uint64_t plain_count = 0;
   int64_t plain_divisor = 1;
 };
@@ -46,15 +47,16 @@ using SlotPtr = std::shared_ptr<Slot>;  // second owners: prepared submissions, 
 
 class SlotTable {
  public:
-  SlotTable(size_t capacity, int ranks) : capacity_(capacity), views_(static_cast<size_t>(ranks), 0) {}
+  SlotTable(size_t capacity, int ranks)
+      : capacity_(capacity), views_(static_cast<size_t>(ranks), 0) {}
 
   size_t capacity() const { return capacity_; }
   size_t live_count() const { return live_count_.load(std::memory_order_relaxed); }
   uint32_t version() const { return version_; }
   uint64_t evictions() const { return evictions_.load(std::memory_order_relaxed); }
 
-  // Gives the slot its number; an older slot with the same name goes, and the least recently used when it is full.
-  // Returns what went.
+  // Gives the slot its number; an older slot with the same name goes, and the least recently used
+  // when it is full. Returns what went.
   std::vector<SlotPtr> insert(SlotPtr slot, uint32_t now);
   // Live or buried; nullptr if nobody can name it any more.
   Slot* find(uint32_t id) const;
@@ -76,7 +78,7 @@ class SlotTable {
   std::atomic<size_t> live_count_{0};
   std::unordered_map<uint32_t, SlotPtr> live_;
   std::unordered_map<uint64_t, uint32_t> named_;  // key -> live slot
-  std::deque<SlotPtr> buried_;  // oldest first
+  std::deque<SlotPtr> buried_;                    // oldest first
   std::vector<uint32_t> views_;
 };
 

@@ -9,8 +9,8 @@ namespace hvd::shm {
 namespace {
 
 constexpr size_t kPage = 4096;
-// Buffers of different ranks at the same offset must not be a large power of two apart: measured to be
-// several times slower. Each buffer is followed by an odd number of spare pages.
+// Buffers of different ranks at the same offset must not be a large power of two apart: measured to
+// be several times slower. Each buffer is followed by an odd number of spare pages.
 constexpr size_t kStagger = kPage + Arena::kAlignment;
 
 }  // namespace
@@ -18,9 +18,10 @@ constexpr size_t kStagger = kPage + Arena::kAlignment;
 Result<std::byte*> Arena::alloc(size_t bytes) {
   if (bytes == 0) return invalid_argument("buffer alloc: 0 bytes asked for");
   if (bytes > bytes_) {
-    return Status(StatusCode::kOutOfMemory,
-                  concat("buffer alloc: ", bytes, " bytes asked for, the shared arena of a rank has ",
-                         bytes_, " (HOROVOD_SHM_BUFFER_BYTES)"));
+    return Status(
+        StatusCode::kOutOfMemory,
+        concat("buffer alloc: ", bytes, " bytes asked for, the shared arena of a rank has ", bytes_,
+               " (HOROVOD_SHM_BUFFER_BYTES)"));
   }
   const size_t need = align_up(bytes + kStagger, kPage);
   size_t at = 0;
@@ -32,8 +33,8 @@ Result<std::byte*> Arena::alloc(size_t bytes) {
     }
     if (need > bytes_ || at > bytes_ - need) {
       return Status(StatusCode::kOutOfMemory,
-                    concat("buffer alloc: no room for ", bytes, " bytes in the shared arena of ", bytes_,
-                           " bytes (HOROVOD_SHM_BUFFER_BYTES)"));
+                    concat("buffer alloc: no room for ", bytes, " bytes in the shared arena of ",
+                           bytes_, " bytes (HOROVOD_SHM_BUFFER_BYTES)"));
     }
     used_[at] = need;
   }
@@ -52,7 +53,8 @@ Status Arena::free(void* data) {
   {
     MutexLock lock(mutex_);
     const auto found = inside ? used_.find(at) : used_.end();
-    if (found == used_.end()) return invalid_argument("buffer free: not the start of a shared buffer");
+    if (found == used_.end())
+      return invalid_argument("buffer free: not the start of a shared buffer");
     length = found->second;
   }
   // Discard first: whoever gets this range next must find zeros.

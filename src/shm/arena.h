@@ -1,5 +1,6 @@
-// arena.h - first-fit allocation inside one rank's part of the segment, for buffers that peers may read
-// and write in place. Only the owner allocates; peers see offsets. Thread-safe; may block (page faults).
+// arena.h - first-fit allocation inside one rank's part of the segment, for buffers that peers may
+// read and write in place. Only the owner allocates; peers see offsets. Thread-safe; may block
+// (page faults).
 #pragma once
 
 #include <cstddef>

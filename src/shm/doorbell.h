@@ -1,9 +1,9 @@
 // doorbell.h - telling sleepers that what they wait for has happened, at the cost of one load when
 // nobody sleeps.
 //
-// The publisher stores its word (sequentially consistent, or followed by such a read-modify-write), then
-// loads `parked`. The sleeper raises `parked` (same order), then looks at the word once more before it sleeps.
-// One of the two must see the other.
+// The publisher stores its word (sequentially consistent, or followed by such a read-modify-write),
+// then loads `parked`. The sleeper raises `parked` (same order), then looks at the word once more
+// before it sleeps. One of the two must see the other.
 #pragma once
 
 #include <atomic>
@@ -27,15 +27,18 @@ class Doorbell {
   // After a publication that was followed by a full fence.
   bool anybody_sleeps() const { return parked_.load(std::memory_order_seq_cst) != 0; }
 
-  // Wakes sleepers that want records of `channel` for which present(index) is true, and those that want anything.
+  // Wakes sleepers that want records of `channel` for which present(index) is true, and those that
+  // want anything.
   template <typename Present>
   void wake_for_records(uint32_t channel, const Present& present) {
     for (int rank = 0; rank < job_.size(); ++rank) {
-      // The own rank too: another thread of this process may sleep with the role, for something else.
+      // The own rank too: another thread of this process may sleep with the role, for something
+      // else.
       if (job_.block(rank).park.load(std::memory_order_seq_cst) == 0) continue;
       const Want want = unpack_want(job_.block(rank).want.load(std::memory_order_relaxed));
-      const bool wanted = want.kind == WantKind::kAny || rank == job_.rank() ||
-                          (want.kind == WantKind::kRecords && want.where == channel && present(want.index));
+      const bool wanted =
+          want.kind == WantKind::kAny || rank == job_.rank() ||
+          (want.kind == WantKind::kRecords && want.where == channel && present(want.index));
       if (wanted && job_.wake(rank)) wakes_sent_.fetch_add(1, std::memory_order_relaxed);
     }
   }

@@ -96,9 +96,9 @@ void Job::attach(std::shared_ptr<Segment> segment, const JobOptions& options) {
   segment_ = std::move(segment);
   blocks_ = rank_blocks(base());
   shape_ = job_shape(size_, header().arena_bytes > 7 * 4096 ? header().arena_bytes - 7 * 4096 : 0);
-  arena_ = std::make_unique<Arena>(*segment_, shape_.arena_offset + static_cast<uint64_t>(rank_) *
-                                                                        shape_.arena_bytes,
-                                   shape_.arena_bytes);
+  arena_ = std::make_unique<Arena>(
+      *segment_, shape_.arena_offset + static_cast<uint64_t>(rank_) * shape_.arena_bytes,
+      shape_.arena_bytes);
 }
 
 Job::~Job() = default;
@@ -149,11 +149,13 @@ std::byte* Job::arena_address(int rank, uint64_t offset, uint64_t bytes) const {
 
 Status Job::check_header() const {
   const JobHeader& h = header();
-  if (h.magic != kJobMagic || h.version != kLayoutVersion || h.size != static_cast<uint32_t>(size_) ||
-      h.epoch != epoch_ || h.total_bytes != segment_->bytes() || h.arena_offset != shape_.arena_offset ||
+  if (h.magic != kJobMagic || h.version != kLayoutVersion ||
+      h.size != static_cast<uint32_t>(size_) || h.epoch != epoch_ ||
+      h.total_bytes != segment_->bytes() || h.arena_offset != shape_.arena_offset ||
       h.arena_bytes != shape_.arena_bytes || h.channel_pool_offset != shape_.channel_pool_offset ||
       h.channel_pool_bytes != shape_.channel_pool_bytes) {
-    return corrupted(concat("the header of the shared segment is corrupted (seen by local rank ", rank_, ")"));
+    return corrupted(
+        concat("the header of the shared segment is corrupted (seen by local rank ", rank_, ")"));
   }
   return Status::ok();
 }
@@ -172,7 +174,8 @@ bool Job::report_failure(const Status& status, int rank) const {
 Status Job::failure() const {
   const FailureBlock& failure = header().failure;
   // Whoever writes it needs a moment; if it died in that moment, the text is lost.
-  for (int tries = 0; failure.state.load(std::memory_order_acquire) == 1 && tries < 1000; ++tries) sched_yield();
+  for (int tries = 0; failure.state.load(std::memory_order_acquire) == 1 && tries < 1000; ++tries)
+    sched_yield();
   switch (failure.state.load(std::memory_order_acquire)) {
     case 0:
       return Status::ok();

@@ -30,7 +30,8 @@ struct JobOptions {
 
 class Job {
  public:
-  // Meets the other ranks over a socket of this host; rank 0 creates the segment. May block until the timeout.
+  // Meets the other ranks over a socket of this host; rank 0 creates the segment. May block until
+  // the timeout.
   static Result<std::unique_ptr<Job>> meet(const JobOptions& options);
   // Several ranks of one process (tests): all share one mapping.
   static Result<std::vector<std::unique_ptr<Job>>> in_process(int size, JobOptions options);

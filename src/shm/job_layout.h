@@ -1,9 +1,11 @@
-// job_layout.h - what lies where in a job's segment, and the words that ranks share outside channels.
+// job_layout.h - what lies where in a job's segment, and the words that ranks share outside
+// channels.
 //
 //   JobHeader | RankBlock x size | channel pool | arena of rank 0 | arena of rank 1 | ...
 //
 // Memory from a new segment is zero, and zero is a valid start value of every word here.
-// Whoever reads an index or a length from here distrusts it: a corrupted segment must become a Status.
+// Whoever reads an index or a length from here distrusts it: a corrupted segment must become a
+// Status.
 #pragma once
 
 #include <atomic>
@@ -44,7 +46,8 @@ struct alignas(kLineSpacing) JobHeader {
   alignas(kLineSpacing) FailureBlock failure;
 };
 
-// Bits of RankBlock::role. kRole: the right to step this rank's engine. kSubmit: short lock around publishing.
+// Bits of RankBlock::role. kRole: the right to step this rank's engine. kSubmit: short lock around
+// publishing.
 inline constexpr uint32_t kRoleBit = 1;
 inline constexpr uint32_t kSubmitBit = 2;
 
@@ -54,19 +57,20 @@ enum class RankState : uint32_t { kStarting = 0, kRunning = 1, kLeaving = 2, kLe
 struct alignas(kCacheLine) FlightEntry {
   std::atomic<uint32_t> number;  // 1, 2, ...; 0: never used. Written last (release)
   uint8_t kind;
-  std::atomic<uint8_t> state;    // FlightState
+  std::atomic<uint8_t> state;  // FlightState
   uint16_t channel;
-  uint64_t submitted, done;      // ticks
+  uint64_t submitted, done;  // ticks
   uint64_t bytes;
   uint8_t name_length;
-  char name[79];                 // its end, if it is longer
+  char name[79];  // its end, if it is longer
 };
 static_assert(sizeof(FlightEntry) == 128);
 inline constexpr uint32_t kFlightEntries = 64;
 
 struct alignas(kLineSpacing) RankBlock {
   alignas(kLineSpacing) std::atomic<uint32_t> role;
-  // Sleeping: `park` is 1 while the role holder (or the background thread) sleeps; `want` says for what.
+  // Sleeping: `park` is 1 while the role holder (or the background thread) sleeps; `want` says for
+  // what.
   alignas(kLineSpacing) std::atomic<uint32_t> park;
   std::atomic<uint64_t> want;
   alignas(kLineSpacing) std::atomic<uint32_t> background;  // 1: the background thread is parked
@@ -76,7 +80,7 @@ struct alignas(kLineSpacing) RankBlock {
   std::atomic<int32_t> pid;
   int32_t global_rank;
   char hostname[64];
-  uint64_t cpus[16];            // affinity mask, to count the cores of the job
+  uint64_t cpus[16];  // affinity mask, to count the cores of the job
   std::atomic<uint32_t> flight_next;
   FlightEntry flight[kFlightEntries];
 };
@@ -91,9 +95,10 @@ struct JobShape {
 };
 JobShape job_shape(int size, uint64_t arena_bytes);
 
-// ---- what a sleeping rank waits for, packed into RankBlock::want --------------------------------------
-// kAny: every publication. kRecords: record `index` of every rank of channel `channel`.
-// kFlag: the 32-bit word at `word_offset` has reached `index` (wrapping).
+// ---- what a sleeping rank waits for, packed into RankBlock::want
+// -------------------------------------- kAny: every publication. kRecords: record `index` of every
+// rank of channel `channel`. kFlag: the 32-bit word at `word_offset` has reached `index`
+// (wrapping).
 enum class WantKind : uint32_t { kAny = 0, kRecords = 1, kFlag = 2 };
 struct Want {
   WantKind kind = WantKind::kAny;

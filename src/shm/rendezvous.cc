@@ -41,9 +41,10 @@ struct Address {
 // Long job ids are folded to a hash: an abstract name has 107 bytes.
 Address address_of(const Meeting& meeting) {
   uint64_t hash = 1469598103934665603ull;
-  for (const char c : meeting.job_id) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  const std::string text = concat("horovod-", getuid(), "-", meeting.job_id.substr(0, 48), "-", hash, "-",
-                                  meeting.epoch);
+  for (const char c : meeting.job_id)
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+  const std::string text = concat("horovod-", getuid(), "-", meeting.job_id.substr(0, 48), "-",
+                                  hash, "-", meeting.epoch);
   Address address;
   address.name.sun_family = AF_UNIX;
   std::memcpy(address.name.sun_path + 1, text.data(), text.size());  // leading zero: abstract
@@ -63,8 +64,8 @@ Status check_peer_user(int socket) {
   }
   if (credentials.uid == getuid()) return Status::ok();
   return Status(StatusCode::kPreconditionError,
-                concat("rendezvous: a process of user ", credentials.uid, " answers, expected user ",
-                       getuid()));
+                concat("rendezvous: a process of user ", credentials.uid,
+                       " answers, expected user ", getuid()));
 }
 
 // False: the deadline passed.
@@ -133,7 +134,8 @@ std::optional<std::string> refuse(const Hello& hello, const Meeting& meeting,
     return concat("rank ", hello.rank, " is in epoch ", hello.epoch, ", rank 0 in ", meeting.epoch);
   }
   if (hello.size != meeting.size) {
-    return concat("rank ", hello.rank, " says the size is ", hello.size, ", rank 0 says ", meeting.size);
+    return concat("rank ", hello.rank, " says the size is ", hello.size, ", rank 0 says ",
+                  meeting.size);
   }
   if (hello.rank < 1 || hello.rank >= meeting.size) {
     return concat("rank ", hello.rank, " is outside 1..", meeting.size - 1);
@@ -156,9 +158,10 @@ Result<UniqueFd> listen_for(const Meeting& meeting) {
   const Address address = address_of(meeting);
   if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address.name), address.length) != 0) {
     if (errno == EADDRINUSE) {
-      return precondition_error(concat("rendezvous: ", job_text(meeting),
-                                       " already has a rank 0 on this host; give the job an id of its own "
-                                       "(HOROVOD_JOB_ID)"));
+      return precondition_error(
+          concat("rendezvous: ", job_text(meeting),
+                 " already has a rank 0 on this host; give the job an id of its own "
+                 "(HOROVOD_JOB_ID)"));
     }
     return errno_status("rendezvous: bind", errno);
   }
@@ -176,9 +179,9 @@ Status serve_segment(const Meeting& meeting, int fd, uint64_t bytes, Deadline de
   Status status;
   while (status.is_ok() && static_cast<int>(guests.size()) < meeting.size - 1) {
     if (!wait_readable(listener.get(), deadline)) {
-      status = Status(StatusCode::kTimedOut, concat("rendezvous: ", missing_text(here), " of ",
-                                                    meeting.size, " did not come in time (",
-                                                    job_text(meeting), ")"));
+      status = Status(StatusCode::kTimedOut,
+                      concat("rendezvous: ", missing_text(here), " of ", meeting.size,
+                             " did not come in time (", job_text(meeting), ")"));
       break;
     }
     UniqueFd guest(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -206,15 +209,17 @@ Result<UniqueFd> connect_to_rank0(const Meeting& meeting, Deadline deadline) {
   for (long pause_ns = 100'000;; pause_ns = std::min(2 * pause_ns, 5'000'000l)) {
     UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!socket.valid()) return errno_status("rendezvous: socket", errno);
-    if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.name), address.length) == 0) {
+    if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.name), address.length) ==
+        0) {
       return socket;
     }
     if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) {
       return errno_status("rendezvous: connect", errno);
     }
     if (deadline.passed()) {
-      return Status(StatusCode::kTimedOut, concat("rendezvous: rank 0 of ", meeting.size,
-                                                  " did not come in time (", job_text(meeting), ")"));
+      return Status(StatusCode::kTimedOut,
+                    concat("rendezvous: rank 0 of ", meeting.size, " did not come in time (",
+                           job_text(meeting), ")"));
     }
     const timespec pause{0, pause_ns};
     ppoll(nullptr, 0, &pause, nullptr);
@@ -230,9 +235,10 @@ Result<ReceivedSegment> receive_segment(const Meeting& meeting, Deadline deadlin
   if (send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) {
     return errno_status("rendezvous: greeting rank 0", errno);
   }
-  // Rank 0 answers when all have come or its deadline has passed; leave it the time to say who is missing.
-  const Deadline answer_deadline = Deadline::after(deadline.remaining(std::chrono::hours(24)) +
-                                                   std::chrono::seconds(2));
+  // Rank 0 answers when all have come or its deadline has passed; leave it the time to say who is
+  // missing.
+  const Deadline answer_deadline =
+      Deadline::after(deadline.remaining(std::chrono::hours(24)) + std::chrono::seconds(2));
   if (!wait_readable(socket.get(), answer_deadline)) {
     return Status(StatusCode::kTimedOut, "rendezvous: rank 0 did not answer in time");
   }

@@ -1,6 +1,7 @@
-// rendezvous.h - how the processes of one host find each other's segment: an abstract unix socket named after
-// user, job and epoch. Rank 0 listens and hands the descriptor to every rank that introduces itself correctly.
-// Both ends check that the other runs as the same user before they read a byte. May block until the deadline.
+// rendezvous.h - how the processes of one host find each other's segment: an abstract unix socket
+// named after user, job and epoch. Rank 0 listens and hands the descriptor to every rank that
+// introduces itself correctly. Both ends check that the other runs as the same user before they
+// read a byte. May block until the deadline.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ struct Meeting {
   int size = 1;
 };
 
-// Rank 0: serves `fd` (and its size) to the other size - 1 ranks. On failure everybody who came learns why.
+// Rank 0: serves `fd` (and its size) to the other size - 1 ranks. On failure everybody who came
+// learns why.
 Status serve_segment(const Meeting& meeting, int fd, uint64_t bytes, Deadline deadline);
 
 struct ReceivedSegment {

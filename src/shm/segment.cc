@@ -22,8 +22,9 @@ Result<UniqueFd> open_anonymous_file() {
     fd.reset(open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
     if (fd.valid()) return fd;
   }
-  return errno_status("shared memory: neither memfd_create nor an unnamed file in /dev/shm or /tmp works",
-                      memfd_error);
+  return errno_status(
+      "shared memory: neither memfd_create nor an unnamed file in /dev/shm or /tmp works",
+      memfd_error);
 }
 
 Result<std::byte*> map(int fd, size_t bytes) {

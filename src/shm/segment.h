@@ -1,6 +1,6 @@
-// segment.h - memory that several processes map. It has no name in any file system: the descriptor is
-// handed to peers over a socket, so nothing is left behind however the job ends.
-// Sparse: only pages that are touched cost memory. May block while pages are reserved.
+// segment.h - memory that several processes map. It has no name in any file system: the descriptor
+// is handed to peers over a socket, so nothing is left behind however the job ends. Sparse: only
+// pages that are touched cost memory. May block while pages are reserved.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,8 @@ class Segment {
 
   // Reserves the pages now, so that a full file system is an error here and not a SIGBUS later.
   Status commit(size_t offset, size_t length) const;
-  // The same, but only where the file system has a size limit of its own; elsewhere pages come when touched.
+  // The same, but only where the file system has a size limit of its own; elsewhere pages come when
+  // touched.
   Status commit_if_limited(size_t offset, size_t length) const;
   // Gives pages back; they read as zero afterwards.
   Status discard(size_t offset, size_t length) const;

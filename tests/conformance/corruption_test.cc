@@ -28,8 +28,10 @@ void damage_and_wait(const std::function<void(shm::Job&)>& damage) {
         while (ready < kRanks) std::this_thread::yield();
         if (r.rank() == 1) damage(*jobs[1]);
         const Call call{.name = r.rank() == 0 ? "left" : "right", .shape = {20000}};
-        const Status status = r.run(call, data.data(), data.data(), Deadline::after(std::chrono::seconds(10 * kTimeFactor)));
-        EXPECT_EQ(status.code(), StatusCode::kCorrupted) << "rank " << r.rank() << ": " << status.message();
+        const Status status = r.run(call, data.data(), data.data(),
+                                    Deadline::after(std::chrono::seconds(10 * kTimeFactor)));
+        EXPECT_EQ(status.code(), StatusCode::kCorrupted)
+            << "rank " << r.rank() << ": " << status.message();
         // The engine has failed: the next call says the same at once.
         EXPECT_EQ(r.run(call, data.data(), data.data()).code(), StatusCode::kCorrupted);
       },
@@ -46,8 +48,10 @@ TEST(Corruption, OfTheHeaderIsReportedOnAllRanks) {
 
 TEST(Corruption, OfARecordNumberIsReportedOnAllRanks) {
   damage_and_wait([](shm::Job& job) {
-    for (uint32_t i = 0; i < control::kRecords; ++i) global_board(job).record(0, i).seq.fetch_or(0x40000000u);
-    for (uint32_t i = 0; i < control::kRecords; ++i) global_board(job).record(1, i).seq.fetch_or(0x40000000u);
+    for (uint32_t i = 0; i < control::kRecords; ++i)
+      global_board(job).record(0, i).seq.fetch_or(0x40000000u);
+    for (uint32_t i = 0; i < control::kRecords; ++i)
+      global_board(job).record(1, i).seq.fetch_or(0x40000000u);
   });
 }
 
@@ -93,7 +97,8 @@ TEST(Corruption, OfASlotNumberIsReportedOnAllRanks) {
 TEST(Corruption, OfTheDecisionLogIsReportedOnAllRanks) {
   damage_and_wait([](shm::Job& job) {
     const control::Board board = global_board(job);
-    for (uint32_t i = 0; i < control::kLogEntries; ++i) board.log(i).store(uint64_t{1} << 48 | uint64_t{77} << 32 | 5);
+    for (uint32_t i = 0; i < control::kLogEntries; ++i)
+      board.log(i).store(uint64_t{1} << 48 | uint64_t{77} << 32 | 5);
   });
 }
 

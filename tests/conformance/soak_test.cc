@@ -24,7 +24,8 @@ TEST(ConformanceSoak, ManyRandomStepsGiveRightResultsAndLoseNoWakeUps) {
         std::shuffle(order.begin(), order.end(), mine);
         std::vector<uint64_t> handles;
         for (const size_t i : order) {
-          Call call{.name = "soak" + std::to_string(i), .shape = {static_cast<int64_t>(data[i].size())}};
+          Call call{.name = "soak" + std::to_string(i),
+                    .shape = {static_cast<int64_t>(data[i].size())}};
           auto handle = r.submit(call, data[i].data(), data[i].data());
           ASSERT_TRUE(handle) << handle.status().message();
           handles.push_back(*handle);
@@ -49,7 +50,8 @@ TEST(ConformanceSoak, TensorsBeyondTwoToThe31ElementsAreReduced) {
     data[kCount - 1] = 7;
     Call call{.dtype = DType::kUint8, .name = "huge", .shape = {static_cast<int64_t>(kCount)}};
     ASSERT_TRUE(r.run(call, data.data(), data.data()));
-    for (const size_t i : {size_t{0}, kCount / 2, (size_t{1} << 31) + 1, kCount - 2}) EXPECT_EQ(data[i], 3) << i;
+    for (const size_t i : {size_t{0}, kCount / 2, (size_t{1} << 31) + 1, kCount - 2})
+      EXPECT_EQ(data[i], 3) << i;
     EXPECT_EQ(data[kCount - 1], 14);
   });
 }

@@ -1,5 +1,6 @@
-// thread_ranks.h - runs a test function on `size` ranks that are threads of this process. Each has an engine of its own; all share
-// one mapping of the segment, so that thread sanitizers see every access. Below the C interface only.
+// thread_ranks.h - runs a test function on `size` ranks that are threads of this process. Each has
+// an engine of its own; all share one mapping of the segment, so that thread sanitizers see every
+// access. Below the C interface only.
 #pragma once
 
 #include <chrono>
@@ -30,7 +31,8 @@ struct Call {
 
 class TestRank {
  public:
-  TestRank(int rank, int size, engine::Engine& engine) : rank_(rank), size_(size), engine_(engine) {}
+  TestRank(int rank, int size, engine::Engine& engine)
+      : rank_(rank), size_(size), engine_(engine) {}
 
   int rank() const { return rank_; }
   int size() const { return size_; }
@@ -53,10 +55,12 @@ class TestRank {
 struct ThreadOptions {
   Settings settings;
   std::vector<std::vector<int32_t>> process_sets;
-  std::function<void(const std::vector<shm::Job*>&)> with_jobs;  // before the ranks start; for tests that damage the segment
+  std::function<void(const std::vector<shm::Job*>&)>
+      with_jobs;  // before the ranks start; for tests that damage the segment
 };
 
 // Fails the current test if an engine cannot start. Returns when all ranks are through.
-void run_ranks(int size, const std::function<void(TestRank&)>& function, const ThreadOptions& options = {});
+void run_ranks(int size, const std::function<void(TestRank&)>& function,
+               const ThreadOptions& options = {});
 
 }  // namespace hvd::testing

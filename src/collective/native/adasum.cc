@@ -18,7 +18,8 @@ std::vector<AdasumLevel> adasum_levels(int ranks) {
   if (!fold.empty()) levels.push_back(fold);
   for (int distance = 1; distance < power; distance *= 2) {
     AdasumLevel level;
-    for (int left = 0; left < power; left += 2 * distance) level.emplace_back(left, left + distance);
+    for (int left = 0; left < power; left += 2 * distance)
+      level.emplace_back(left, left + distance);
     levels.push_back(level);
   }
   return levels;
@@ -60,12 +61,14 @@ void adasum_locally(DType work_dtype, const std::vector<std::byte*>& vectors, si
     for (const auto& [left, right] : level) {
       std::byte* a = vectors[static_cast<size_t>(left)];
       const std::byte* b = vectors[static_cast<size_t>(right)];
-      // Slice by slice, as the large path sums what each rank computed: the same bits whatever path a tensor takes.
+      // Slice by slice, as the large path sums what each rank computed: the same bits whatever path
+      // a tensor takes.
       double dots[3] = {0, 0, 0};
       const auto ranks = static_cast<int>(vectors.size());
       const size_t bytes = dtype_bytes(work_dtype);
       for (int rank = 0; rank < ranks; ++rank) {
-        const uint64_t low = share_begin(count, bytes, ranks, rank), high = share_begin(count, bytes, ranks, rank + 1);
+        const uint64_t low = share_begin(count, bytes, ranks, rank),
+                       high = share_begin(count, bytes, ranks, rank + 1);
         double part[3];
         kernels().dots(work_dtype, a + low * bytes, b + low * bytes, high - low, part);
         for (int i = 0; i < 3; ++i) dots[i] += part[i];

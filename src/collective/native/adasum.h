@@ -1,6 +1,7 @@
 // adasum.h - the Adasum rule: which vectors meet, and with what weights.
-// A(a, b) = (1 - a.b / (2 |a|^2)) a + (1 - a.b / (2 |b|^2)) b. Vectors meet in levels: with k = floor(log2 n), rank
-// r >= 2^k first folds into r - 2^k; then partners at distance 1, 2, 4, ... among the first 2^k. Pure.
+// A(a, b) = (1 - a.b / (2 |a|^2)) a + (1 - a.b / (2 |b|^2)) b. Vectors meet in levels: with k =
+// floor(log2 n), rank r >= 2^k first folds into r - 2^k; then partners at distance 1, 2, 4, ...
+// among the first 2^k. Pure.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// Adasum of large tensors: every rank copies its vector into shared scratch; then each rank does all levels for its own
-// slice of all vectors, and only the partial dot products are exchanged, once per level. Partial sums are added in rank
-// order, so all ranks use the same weights.
+// Adasum of large tensors: every rank copies its vector into shared scratch; then each rank does
+// all levels for its own slice of all vectors, and only the partial dot products are exchanged,
+// once per level. Partial sums are added in rank order, so all ranks use the same weights.
 #include <cstring>
 #include <vector>
 
@@ -16,7 +16,10 @@ constexpr uint64_t kNoScratch = ~uint64_t{0};
 class AdasumTask final : public Task {
  public:
   AdasumTask(Link& link, Work& work)
-      : link_(link), work_(work), levels_(adasum_levels(link.size())), vectors_(static_cast<size_t>(link.size())) {}
+      : link_(link),
+        work_(work),
+        levels_(adasum_levels(link.size())),
+        vectors_(static_cast<size_t>(link.size())) {}
 
   ~AdasumTask() override { release_scratch(); }
 
@@ -110,13 +113,15 @@ class AdasumTask final : public Task {
     for (int r = 0; r < link_.size(); ++r) {
       uint64_t offset = kNoScratch;
       std::memcpy(&offset, link_.staging(r), sizeof offset);
-      std::byte* vector = offset == kNoScratch ? nullptr
-                                               : link_.job().arena_address(link_.local_rank(r), offset,
-                                                                           piece().count * element_bytes());
+      std::byte* vector = offset == kNoScratch
+                              ? nullptr
+                              : link_.job().arena_address(link_.local_rank(r), offset,
+                                                          piece().count * element_bytes());
       if (vector == nullptr) {
         if (work_.status.is_ok()) {
           work_.status = Status(StatusCode::kOutOfMemory,
-                                concat("Adasum: member ", r, " has no shared memory for ", piece().count, " elements"));
+                                concat("Adasum: member ", r, " has no shared memory for ",
+                                       piece().count, " elements"));
         }
         return false;
       }
@@ -155,7 +160,8 @@ class AdasumTask final : public Task {
       const AdasumWeights weights = adasum_weights(dots);
       const auto [left, right] = levels_[level_][pair];
       kernels().combine(work_dtype(), vectors_[static_cast<size_t>(left)] + low,
-                        vectors_[static_cast<size_t>(right)] + low, count, weights.left, weights.right);
+                        vectors_[static_cast<size_t>(right)] + low, count, weights.left,
+                        weights.right);
     }
   }
 
@@ -176,6 +182,8 @@ class AdasumTask final : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_adasum(Link& link, Work& work) { return std::make_unique<AdasumTask>(link, work); }
+std::unique_ptr<Task> make_adasum(Link& link, Work& work) {
+  return std::make_unique<AdasumTask>(link, work);
+}
 
 }  // namespace hvd::native

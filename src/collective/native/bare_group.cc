@@ -32,7 +32,8 @@ class SharedMemoryGroup final : public BareGroup {
         members_(identity(job_->size())),
         lines_(reinterpret_cast<Line*>(region())),
         eager_(region() + align_up(3 * static_cast<size_t>(job_->size()) * sizeof(Line), 4096)),
-        link_(*job_, eager_ + static_cast<size_t>(job_->size()) * kEagerStride, job_->size(), job_->rank(), members_.data()),
+        link_(*job_, eager_ + static_cast<size_t>(job_->size()) * kEagerStride, job_->size(),
+              job_->rank(), members_.data()),
         executor_(link_),
         small_limit_(job_->size() == 2 ? 8 << 10 : 32 << 10),
         spins_(job_->size() > job_->core_count() ? 0 : 4000) {}
@@ -67,7 +68,8 @@ class SharedMemoryGroup final : public BareGroup {
     for (int repeat = 0; repeat < 3 && rank() < 2 && size() >= 2; ++repeat) {
       const auto begin = std::chrono::steady_clock::now();
       for (int i = 0; i < kRounds; ++i) bounce();
-      const std::chrono::duration<double, std::nano> span = std::chrono::steady_clock::now() - begin;
+      const std::chrono::duration<double, std::nano> span =
+          std::chrono::steady_clock::now() - begin;
       best = std::min(best, span.count() / kRounds);
     }
     if (!barrier().is_ok()) return 0;
@@ -84,14 +86,17 @@ class SharedMemoryGroup final : public BareGroup {
     return members;
   }
   // Two lines per rank for messages, used in turn, and one for the probe.
-  Line& line(uint32_t number, int member) const { return lines_[(number & 1) * static_cast<uint32_t>(size()) + static_cast<uint32_t>(member)]; }
+  Line& line(uint32_t number, int member) const {
+    return lines_[(number & 1) * static_cast<uint32_t>(size()) + static_cast<uint32_t>(member)];
+  }
 
   // Rank 0 writes, rank 1 answers.
   void bounce() {
     Line* probe = lines_ + 2 * size();
     ++probes_;
     if (rank() == 0) probe[0].number.store(probes_, std::memory_order_release);
-    for (int polls = 0; probe[1 - rank()].number.load(std::memory_order_acquire) != probes_; ++polls) {
+    for (int polls = 0; probe[1 - rank()].number.load(std::memory_order_acquire) != probes_;
+         ++polls) {
       cpu_pause();
       if (polls > 100000) sched_yield();
     }
@@ -107,7 +112,8 @@ class SharedMemoryGroup final : public BareGroup {
     const Deadline deadline = Deadline::after(std::chrono::seconds(60));
     while (!ready()) {
       sched_yield();
-      if (deadline.passed()) return Status(StatusCode::kTimedOut, concat("rank ", rank(), " waited 60 s for its peers"));
+      if (deadline.passed())
+        return Status(StatusCode::kTimedOut, concat("rank ", rank(), " waited 60 s for its peers"));
     }
     return Status::ok();
   }
@@ -123,24 +129,30 @@ class SharedMemoryGroup final : public BareGroup {
       std::memcpy(mine.payload, data, length);
     } else {
       offset = take_eager(length);
-      kernels().copy_to_shared(eager_ + static_cast<size_t>(rank()) * kEagerStride + offset, data, length);
+      kernels().copy_to_shared(eager_ + static_cast<size_t>(rank()) * kEagerStride + offset, data,
+                               length);
     }
     mine.number.store(number, std::memory_order_release);
     const std::byte* slots[shm::kMaxRanksPerHost];
     for (int r = 0; r < size(); ++r) {
       Line& theirs = line(number, r);
-      slots[r] = length <= kInlinePayload ? theirs.payload : eager_ + static_cast<size_t>(r) * kEagerStride + offset;
-      const auto ready = [&] { return shm::reached(theirs.number.load(std::memory_order_acquire), number); };
+      slots[r] = length <= kInlinePayload ? theirs.payload
+                                          : eager_ + static_cast<size_t>(r) * kEagerStride + offset;
+      const auto ready = [&] {
+        return shm::reached(theirs.number.load(std::memory_order_acquire), number);
+      };
       if (r != rank() && !ready()) HVD_TRY(wait(ready));
     }
     if (count == 0) return Status::ok();
     slots[rank()] = data;
     void* output = data;
-    kernels_.reduce({n.dtype, n.op, count, reinterpret_cast<const void* const*>(slots), static_cast<unsigned>(size()), &output, 1, n.post});
+    kernels_.reduce({n.dtype, n.op, count, reinterpret_cast<const void* const*>(slots),
+                     static_cast<unsigned>(size()), &output, 1, n.post});
     return Status::ok();
   }
 
-  // The same on all ranks: nobody is more than one message ahead, so what lies four messages back is free.
+  // The same on all ranks: nobody is more than one message ahead, so what lies four messages back
+  // is free.
   size_t take_eager(size_t length) {
     const size_t need = align_up(length, kLineSpacing);
     // Small messages stay within a small part, in cache.
@@ -171,12 +183,15 @@ class SharedMemoryGroup final : public BareGroup {
     run.add(data, data, count);
     for (int r = 0; r < size(); ++r) {
       Line& theirs = line(number, r);
-      const auto ready = [&] { return shm::reached(theirs.number.load(std::memory_order_acquire), number); };
+      const auto ready = [&] {
+        return shm::reached(theirs.number.load(std::memory_order_acquire), number);
+      };
       if (!ready()) HVD_TRY(wait(ready));
       uint64_t at = 0;
       std::memcpy(&at, theirs.payload, sizeof at);
       std::byte* address = job_->arena_address(r, at, count * dtype_bytes(n.dtype));
-      if (address == nullptr) return corrupted(concat("rank ", r, " names a buffer outside its memory"));
+      if (address == nullptr)
+        return corrupted(concat("rank ", r, " names a buffer outside its memory"));
       work_.shared.push_back(address);
     }
     return execute();

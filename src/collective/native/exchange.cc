@@ -1,5 +1,6 @@
-// Allgather, broadcast, alltoall, reducescatter: blocks pass through the sender's staging in rounds. Round k uses slot
-// k mod kDepth; a sender refills a slot when all receivers have read it, so sender and receivers overlap.
+// Allgather, broadcast, alltoall, reducescatter: blocks pass through the sender's staging in
+// rounds. Round k uses slot k mod kDepth; a sender refills a slot when all receivers have read it,
+// so sender and receivers overlap.
 #include <cstring>
 
 #include "collective/native/task.h"
@@ -43,11 +44,14 @@ class ExchangeTask final : public Task {
     cell_bytes_ = kSlotBytes / cells / kCacheLine * kCacheLine;
     rounds_ = static_cast<uint32_t>((x.largest_block_bytes + cell_bytes_ - 1) / cell_bytes_);
     sends_ = false;
-    for (int to = 0; to < link_.size(); ++to) sends_ = sends_ || (to != link_.me() && send_bytes(to) > 0);
+    for (int to = 0; to < link_.size(); ++to)
+      sends_ = sends_ || (to != link_.me() && send_bytes(to) > 0);
     keep_own_block();
   }
 
-  uint64_t send_bytes(int to) const { return now().send_bytes[now().same_block_for_all ? 0 : static_cast<size_t>(to)]; }
+  uint64_t send_bytes(int to) const {
+    return now().send_bytes[now().same_block_for_all ? 0 : static_cast<size_t>(to)];
+  }
   uint64_t send_offset(int to) const {
     return now().send_offset[now().same_block_for_all ? 0 : static_cast<size_t>(to)];
   }
@@ -80,7 +84,8 @@ class ExchangeTask final : public Task {
     for (int to = 0; to < link_.size(); ++to) {
       if (x.same_block_for_all ? to > 0 : to == link_.me()) continue;
       const uint64_t bytes = part(send_bytes(to), written_);
-      if (bytes > 0) write_cell(x, cell(link_.me(), written_, to), x.in + send_offset(to) + before, bytes);
+      if (bytes > 0)
+        write_cell(x, cell(link_.me(), written_, to), x.in + send_offset(to) + before, bytes);
     }
     ++written_;
     link_.post_ready(link_.step + written_);

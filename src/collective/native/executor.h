@@ -1,4 +1,5 @@
-// executor.h - runs the agreed large works of one channel, in order. Never blocks. Needs the engine role.
+// executor.h - runs the agreed large works of one channel, in order. Never blocks. Needs the engine
+// role.
 #pragma once
 
 #include <deque>
@@ -16,7 +17,8 @@ class Executor {
 
   void add(Work& work) { queue_.push_back(&work); }
   bool is_idle() const { return queue_.empty() && task_ == nullptr && pair_.is_idle(); }
-  // Advances what is first. Finished works are appended to `done`, in order. kDone: nothing is left.
+  // Advances what is first. Finished works are appended to `done`, in order. kDone: nothing is
+  // left.
   Progress advance(std::vector<Work*>& done);
   // Gives up: nothing is touched any more.
   void abandon();

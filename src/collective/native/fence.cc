@@ -35,6 +35,8 @@ class Fence final : public Task {
 
 }  // namespace
 
-std::unique_ptr<Task> make_fence(Link& link, Work& work) { return std::make_unique<Fence>(link, work); }
+std::unique_ptr<Task> make_fence(Link& link, Work& work) {
+  return std::make_unique<Fence>(link, work);
+}
 
 }  // namespace hvd::native

@@ -1,8 +1,9 @@
-// link.h - the shared words and memory of one channel's data plane: two counters per rank, a pair ring, and staging.
-// `ready` and `result` of a rank only grow; all ranks count the same steps, so a wait is always "has reached".
-// Rules that keep memory safe without further agreement:
+// link.h - the shared words and memory of one channel's data plane: two counters per rank, a pair
+// ring, and staging. `ready` and `result` of a rank only grow; all ranks count the same steps, so a
+// wait is always "has reached". Rules that keep memory safe without further agreement:
 //  - at the end of a work that took k steps from `base`, every rank has posted result >= base + k;
-//  - a rank writes its staging at step `base + j` only after every peer's result reached what the algorithm says.
+//  - a rank writes its staging at step `base + j` only after every peer's result reached what the
+//  algorithm says.
 // Layout and access only. Needs the engine role.
 #pragma once
 
@@ -16,7 +17,7 @@
 
 namespace hvd::native {
 
-inline constexpr size_t kPairChunkBytes = 128 << 10;   // of which each rank owns a half
+inline constexpr size_t kPairChunkBytes = 128 << 10;  // of which each rank owns a half
 inline constexpr size_t kPairRingBytes = 512 << 10;
 inline constexpr size_t kStagingBytes = 512 << 10;
 
@@ -50,10 +51,15 @@ class Link {
   // A counter so far from what is awaited that no rank can have written it.
   bool want_is_nonsense() const;
 
-  std::byte* pair_ring(int member) const { return rings_ + static_cast<size_t>(member) * kRingStride; }
-  std::byte* staging(int member) const { return staging_ + static_cast<size_t>(member) * kStagingStride; }
+  std::byte* pair_ring(int member) const {
+    return rings_ + static_cast<size_t>(member) * kRingStride;
+  }
+  std::byte* staging(int member) const {
+    return staging_ + static_cast<size_t>(member) * kStagingStride;
+  }
 
-  uint32_t step = 0;  // steps of finished works; the same on all ranks at the same place in the agreed order
+  uint32_t step =
+      0;  // steps of finished works; the same on all ranks at the same place in the agreed order
   shm::Doorbell& bell() { return bell_; }
   const shm::Doorbell& bell() const { return bell_; }
 

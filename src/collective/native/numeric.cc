@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "shm/job_layout.h"
 
@@ -14,7 +15,11 @@ struct Scratch {
   alignas(64) std::byte slot_form[kBlockElements * 8];
   alignas(64) std::byte result[kBlockElements * 8];
 };
-thread_local Scratch scratch;
+// On the heap: a library that is loaded at run time gets little memory for thread-local variables.
+Scratch& scratch() {
+  thread_local const std::unique_ptr<Scratch> memory = std::make_unique<Scratch>();
+  return *memory;
+}
 
 void put_block(const Numeric& n, std::byte* slot, const std::byte* in, size_t count) {
   const Kernels& k = kernels();
@@ -71,19 +76,21 @@ void combine(const Numeric& n, const Combine& args) {
   slot_form.pre = Scale{};
   for (size_t at = 0; at < args.count; at += kBlockElements) {
     const size_t count = std::min(kBlockElements, args.count - at);
-    put_block(n, scratch.slot_form, args.in == nullptr ? nullptr : args.in + at * n.element_bytes(), count);
+    put_block(n, scratch().slot_form,
+              args.in == nullptr ? nullptr : args.in + at * n.element_bytes(), count);
     const std::byte* slots[shm::kMaxRanksPerHost];
     for (unsigned r = 0; r < args.rank_count; ++r) {
       slots[r] = r == args.own ? nullptr : args.slots[r] + at * n.slot_bytes();
     }
     Combine block = args;
     block.slots = slots;
-    block.in = scratch.slot_form;
-    block.out = scratch.result;
+    block.in = scratch().slot_form;
+    block.out = scratch().result;
     block.slot_out = args.slot_out == nullptr ? nullptr : args.slot_out + at * n.slot_bytes();
     block.count = count;
     combine_plain(slot_form, block);
-    if (args.out != nullptr) get_block(n, args.out + at * n.element_bytes(), scratch.result, count);
+    if (args.out != nullptr)
+      get_block(n, args.out + at * n.element_bytes(), scratch().result, count);
   }
 }
 

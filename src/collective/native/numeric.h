@@ -1,7 +1,8 @@
-// numeric.h - how the elements of one reduction are carried and combined: dtype, wire type, factors.
-// Slots hold elements in `slot_dtype`, already pre-scaled; a null input stands for zeros (a joined rank), a null
-// output for "not wanted". Every algorithm combines all sources at once, in rank order, with one rounding: so
-// results do not depend on the algorithm. Needs the engine role (uses a scratch block of the thread).
+// numeric.h - how the elements of one reduction are carried and combined: dtype, wire type,
+// factors. Slots hold elements in `slot_dtype`, already pre-scaled; a null input stands for zeros
+// (a joined rank), a null output for "not wanted". Every algorithm combines all sources at once, in
+// rank order, with one rounding: so results do not depend on the algorithm. Needs the engine role
+// (uses a scratch block of the thread).
 #pragma once
 
 #include <cstddef>
@@ -31,10 +32,10 @@ void get(const Numeric& numeric, std::byte* out, const std::byte* slot, size_t c
 struct Combine {
   const std::byte* const* slots;  // one per rank, in rank order; the entry `own` is not read
   unsigned rank_count;
-  unsigned own;                   // whose elements come from `in`
+  unsigned own;  // whose elements come from `in`
   const std::byte* in;
   std::byte* out;
-  std::byte* slot_out;            // gets the result as a slot element; may be null
+  std::byte* slot_out;  // gets the result as a slot element; may be null
   size_t count;
 };
 // out (and slot_out) = post(reduce over ranks).

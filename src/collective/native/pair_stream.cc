@@ -30,7 +30,8 @@ void PairStream::append(Work& work) {
 }
 
 void PairStream::pull(std::deque<Work*>& queue, std::vector<Work*>& done) {
-  while (!queue.empty() && queue.front()->kind == WorkKind::kReduce && chunks_.size() < kMaxChunks) {
+  while (!queue.empty() && queue.front()->kind == WorkKind::kReduce &&
+         chunks_.size() < kMaxChunks) {
     Work& work = *queue.front();
     const size_t before = chunks_.size();
     append(work);
@@ -92,7 +93,8 @@ Progress PairStream::advance(std::deque<Work*>& queue, std::vector<Work*>& done)
     if (stage_ == 0) {
       if (at_ < count) {
         Chunk& chunk = chunks_[at_];
-        chunk.slot = take_slot((chunk.count + kCacheLine) / 2 * chunk.run->numeric.slot_bytes() + kCacheLine);
+        chunk.slot = take_slot((chunk.count + kCacheLine) / 2 * chunk.run->numeric.slot_bytes() +
+                               kCacheLine);
         copy_in(chunk);
         link_.post_ready(link_.step + static_cast<uint32_t>(at_) + 1);
       }

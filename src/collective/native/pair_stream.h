@@ -1,11 +1,12 @@
 // pair_stream.h - allreduce between two ranks with private buffers: half exchange in place.
-// Each rank owns one half of every chunk. It copies the other half into its own slot; the peer adds its own
-// data, keeps the sum and writes it back into the same slot lines; the rank copies it out. A line of memory
-// therefore moves between the cores twice and is never shared, which is what costs inside a host.
+// Each rank owns one half of every chunk. It copies the other half into its own slot; the peer adds
+// its own data, keeps the sum and writes it back into the same slot lines; the rank copies it out.
+// A line of memory therefore moves between the cores twice and is never shared, which is what costs
+// inside a host.
 //
-// The chunks of following works join the stream while it runs: the pipeline (copy in i, reduce i - 1, copy
-// out i - 2) does not drain between tensors. Ranks need not agree where a stream ends, because counters and slot
-// positions depend only on the sequence of chunks. Needs the engine role.
+// The chunks of following works join the stream while it runs: the pipeline (copy in i, reduce i -
+// 1, copy out i - 2) does not drain between tensors. Ranks need not agree where a stream ends,
+// because counters and slot positions depend only on the sequence of chunks. Needs the engine role.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ class PairStream {
     Work* completes;  // set on the last chunk of a work
     uint64_t first;   // element of the run
     uint32_t count;
-    uint32_t slot;    // offset in both rings
+    uint32_t slot;  // offset in both rings
   };
   void pull(std::deque<Work*>& queue, std::vector<Work*>& done);
   void append(Work& work);
@@ -46,8 +47,8 @@ class PairStream {
 
   Link& link_;
   std::vector<Chunk> chunks_;
-  size_t at_ = 0;       // chunk that enters the pipeline next
-  int stage_ = 0;       // 0 copy in, 1 reduce, 2 copy out
+  size_t at_ = 0;  // chunk that enters the pipeline next
+  int stage_ = 0;  // 0 copy in, 1 reduce, 2 copy out
   uint32_t ring_position_ = 0;
 };
 

@@ -1,5 +1,6 @@
-// Allreduce of buffers that lie in shared memory on every rank: each rank reduces its share of all buffers where they
-// lie. The records that announced the operation say that all inputs are ready, so one counter per work is enough.
+// Allreduce of buffers that lie in shared memory on every rank: each rank reduces its share of all
+// buffers where they lie. The records that announced the operation say that all inputs are ready,
+// so one counter per work is enough.
 #include "collective/native/task.h"
 #include "reduce/kernels.h"
 
@@ -62,8 +63,8 @@ class SharedReduce final : public Task {
   Work& work_;
   size_t run_ = 0;
   size_t piece_ = 0;
-  size_t address_ = 0;   // piece counted over all runs
-  uint64_t done_ = 0;    // elements of my share of this piece
+  size_t address_ = 0;  // piece counted over all runs
+  uint64_t done_ = 0;   // elements of my share of this piece
   bool posted_ = false;
 };
 

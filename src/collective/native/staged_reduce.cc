@@ -1,6 +1,7 @@
-// Allreduce among any number of ranks with private buffers: everybody copies a chunk into its staging, then each rank
-// reduces its share of all stagings in place, then everybody copies its own staging out. One staging buffer per rank:
-// where ranks outnumber cores a small footprint beats a deeper pipeline.
+// Allreduce among any number of ranks with private buffers: everybody copies a chunk into its
+// staging, then each rank reduces its share of all stagings in place, then everybody copies its own
+// staging out. One staging buffer per rank: where ranks outnumber cores a small footprint beats a
+// deeper pipeline.
 #include "collective/native/task.h"
 #include "reduce/kernels.h"
 
@@ -22,7 +23,8 @@ class StagedReduce final : public Task {
           stage_ = Stage::kFree;
           [[fallthrough]];
         case Stage::kFree:
-          // Whoever still reads my staging from an earlier work has not posted that work's last result.
+          // Whoever still reads my staging from an earlier work has not posted that work's last
+          // result.
           if (!link_.all_results(link_.step)) return Progress::kBlocked;
           copy_in();
           link_.post_ready(link_.step + 1);
@@ -63,9 +65,10 @@ class StagedReduce final : public Task {
   void copy_in() {
     const Numeric& n = run().numeric;
     std::byte* staging = link_.staging(link_.me());
-    run().for_range(first_, count_, [&](const std::byte* in, std::byte*, uint64_t at, uint64_t count) {
-      put(n, staging + at * n.slot_bytes(), in, count);
-    });
+    run().for_range(first_, count_,
+                    [&](const std::byte* in, std::byte*, uint64_t at, uint64_t count) {
+                      put(n, staging + at * n.slot_bytes(), in, count);
+                    });
   }
 
   void reduce_share() {
@@ -82,9 +85,10 @@ class StagedReduce final : public Task {
   void copy_out() {
     const Numeric& n = run().numeric;
     const std::byte* staging = link_.staging(link_.me());
-    run().for_range(first_, count_, [&](const std::byte*, std::byte* out, uint64_t at, uint64_t count) {
-      get(n, out, staging + at * n.slot_bytes(), count);
-    });
+    run().for_range(first_, count_,
+                    [&](const std::byte*, std::byte* out, uint64_t at, uint64_t count) {
+                      get(n, out, staging + at * n.slot_bytes(), count);
+                    });
   }
 
   Link& link_;

@@ -1,6 +1,6 @@
-// task.h - a work in execution: a state machine that never blocks, so that several process sets can advance side by
-// side, a caller's deadline holds in the middle of an operation, and the death of a peer is noticed anywhere.
-// Needs the engine role.
+// task.h - a work in execution: a state machine that never blocks, so that several process sets can
+// advance side by side, a caller's deadline holds in the middle of an operation, and the death of a
+// peer is noticed anywhere. Needs the engine role.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,8 @@ class Task {
 };
 
 std::unique_ptr<Task> make_staged_reduce(Link& link, Work& work);  // any number of ranks
-std::unique_ptr<Task> make_shared_reduce(Link& link, Work& work);  // buffers of all ranks lie in shared memory
+std::unique_ptr<Task> make_shared_reduce(Link& link,
+                                         Work& work);  // buffers of all ranks lie in shared memory
 std::unique_ptr<Task> make_exchange(Link& link, Work& work);
 std::unique_ptr<Task> make_adasum(Link& link, Work& work);
 std::unique_ptr<Task> make_fence(Link& link, Work& work);

@@ -1,5 +1,5 @@
-// work.h - one agreed operation as the data plane sees it: pieces of memory and how to combine them.
-// Owned by the engine's operation; valid until the executor reports it done.
+// work.h - one agreed operation as the data plane sees it: pieces of memory and how to combine
+// them. Owned by the engine's operation; valid until the executor reports it done.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,8 @@ struct Run {
     count = 0;
   }
   void add(const void* in, void* out, uint64_t elements) {
-    pieces.push_back({static_cast<const std::byte*>(in), static_cast<std::byte*>(out), elements, count});
+    pieces.push_back(
+        {static_cast<const std::byte*>(in), static_cast<std::byte*>(out), elements, count});
     count += elements;
   }
   // Calls fn(in, out, offset from `first`, count) for each piece part of [first, first + length).
@@ -43,11 +44,11 @@ struct Run {
 // Blocks that change hands: allgather, broadcast, alltoall, reducescatter.
 struct Exchange {
   bool same_block_for_all = false;  // one block for every receiver, or one per receiver
-  bool reduces = false;             // receivers combine the blocks (reducescatter) instead of storing them
-  Numeric numeric;                  // when it reduces
+  bool reduces = false;  // receivers combine the blocks (reducescatter) instead of storing them
+  Numeric numeric;       // when it reduces
   const std::byte* in = nullptr;
   std::byte* out = nullptr;
-  std::vector<uint64_t> send_offset, send_bytes;      // per receiver (or one)
+  std::vector<uint64_t> send_offset, send_bytes;        // per receiver (or one)
   std::vector<uint64_t> receive_offset, receive_bytes;  // per sender; offsets into `out`
   uint64_t largest_block_bytes = 0;  // over all pairs of ranks: how many rounds everybody makes
 };
@@ -56,12 +57,12 @@ enum class WorkKind { kReduce, kReduceShared, kExchange, kAdasum, kFence };
 
 struct Work {
   WorkKind kind = WorkKind::kReduce;
-  std::vector<Run> runs;             // reduce, Adasum
-  size_t run_count = 0;              // runs in use; the others keep their memory for the next time
+  std::vector<Run> runs;  // reduce, Adasum
+  size_t run_count = 0;   // runs in use; the others keep their memory for the next time
   std::vector<Exchange> exchanges;
-  std::vector<std::byte*> shared;    // kReduceShared: addresses [piece * ranks + rank], run after run
+  std::vector<std::byte*> shared;  // kReduceShared: addresses [piece * ranks + rank], run after run
   std::function<Status()> leader_action;  // kFence: run by member 0 when all have come
-  Status status;                     // a failure of this rank alone (out of memory); others go on
+  Status status;  // a failure of this rank alone (out of memory); others go on
   void* owner = nullptr;
 
   Run& next_run() {

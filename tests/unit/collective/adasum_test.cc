@@ -12,7 +12,8 @@ TEST(AdasumLevels, PowersOfTwoMeetByDoublingDistance) {
 
 TEST(AdasumLevels, RanksBeyondAPowerOfTwoFoldInFirst) {
   EXPECT_EQ(adasum_levels(3), (std::vector<AdasumLevel>{{{0, 2}}, {{0, 1}}}));
-  EXPECT_EQ(adasum_levels(6), (std::vector<AdasumLevel>{{{0, 4}, {1, 5}}, {{0, 1}, {2, 3}}, {{0, 2}}}));
+  EXPECT_EQ(adasum_levels(6),
+            (std::vector<AdasumLevel>{{{0, 4}, {1, 5}}, {{0, 1}, {2, 3}}, {{0, 2}}}));
 }
 
 TEST(AdasumWeights, OrthogonalVectorsAddAndEqualOnesAverage) {

@@ -17,7 +17,8 @@ class StallMonitorTest : public ::testing::Test {
   }
   StallReport look(StallMonitor& monitor, int at_second, uint64_t ticket = 1) {
     const std::vector<Channel::Waiting> waiting{{"allreduce 'fc1'", ticket, {1}}};
-    return monitor.look(start_ + seconds(at_second), 0, {10, 11}, waiting, [](int) { return std::string("#7 allreduce 'conv'"); });
+    return monitor.look(start_ + seconds(at_second), 0, {10, 11}, waiting,
+                        [](int) { return std::string("#7 allreduce 'conv'"); });
   }
   const TimePoint start_{std::chrono::hours(1)};
 };
@@ -35,7 +36,8 @@ TEST_F(StallMonitorTest, NamesTensorMissingRankAndWhatItDidLast) {
   const StallReport report = look(monitor, 61);
 
   EXPECT_NE(report.text.find("\n11: [allreduce 'fc1' (61 s)]"), std::string::npos) << report.text;
-  EXPECT_NE(report.text.find("rank 11 did last: #7 allreduce 'conv'"), std::string::npos) << report.text;
+  EXPECT_NE(report.text.find("rank 11 did last: #7 allreduce 'conv'"), std::string::npos)
+      << report.text;
   EXPECT_FALSE(report.shut_down);
 }
 

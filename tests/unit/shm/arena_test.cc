@@ -26,7 +26,8 @@ TEST_F(ArenaTest, GivesZeroedAlignedMemoryThatDoesNotOverlap) {
     std::memset(*data, i + 1, 10000);
     buffers.push_back(*data);
   }
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(buffers[static_cast<size_t>(i)][9999], static_cast<std::byte>(i + 1));
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(buffers[static_cast<size_t>(i)][9999], static_cast<std::byte>(i + 1));
 }
 
 TEST_F(ArenaTest, FreedMemoryIsZeroAgain) {
