@@ -76,10 +76,11 @@ constexpr std::string_view kCpuOperations[] = {"native", "mpi", "gloo", "ccl"};
 constexpr std::string_view kBooleans[] = {"true", "false", "1", "0"};
 
 constexpr Row kEngineRows[] = {
-    integer("HOROVOD_FUSION_THRESHOLD", kNotNegative, "134217728",
-            "Bytes of the original's fusion buffer; tensors are never copied together here, so it has "
-            "no effect inside a host.",
-            [](Settings& s, const Value& v) { s.fusion_threshold_bytes = v.integer; }),
+    integer(
+        "HOROVOD_FUSION_THRESHOLD", kNotNegative, "134217728",
+        "Bytes of the original's fusion buffer; tensors are never copied together here, so it has "
+        "no effect inside a host.",
+        [](Settings& s, const Value& v) { s.fusion_threshold_bytes = v.integer; }),
     decimal(
         "HOROVOD_CYCLE_TIME", kDecimalNotNegative, "1",
         "Milliseconds between two cycles of the original; operations are agreed on when they come, "
@@ -89,7 +90,8 @@ constexpr Row kEngineRows[] = {
             "Agreed operations that each process set remembers; 0 turns the response cache off.",
             [](Settings& s, const Value& v) { s.cache_capacity = v.integer; }),
     flag("HOROVOD_DISABLE_GROUP_FUSION",
-         "Never fuse the tensors of a group with others; a group is one operation here, so that always "
+         "Never fuse the tensors of a group with others; a group is one operation here, so that "
+         "always "
          "holds.",
          [](Settings& s, const Value& v) { s.disable_group_fusion = v.on; }),
     choice("HOROVOD_PROGRESS", kProgressPolicies, "auto",
@@ -100,7 +102,8 @@ constexpr Row kEngineRows[] = {
            }),
     on_off("HOROVOD_DYNAMIC_PROCESS_SETS", "0", "Allow to add and remove process sets after init.",
            [](Settings& s, const Value& v) { s.dynamic_process_sets = v.on; }),
-    flag("HOROVOD_ELASTIC", "The job may change its size; set by the launcher. No effect on the core yet.",
+    flag("HOROVOD_ELASTIC",
+         "The job may change its size; set by the launcher. No effect on the core yet.",
          [](Settings& s, const Value& v) { s.elastic = v.on; }),
     {.name = "HOROVOD_THREAD_AFFINITY",
      .type = Type::kIntegerList,
