@@ -12,7 +12,7 @@ namespace hvd::engine {
 void Flight::end(uint32_t number, FlightState state) {
   shm::FlightEntry& entry = mine_.flight[number % shm::kFlightEntries];
   if (entry.number.load(std::memory_order_relaxed) != number) return;
-  entry.done = ticks_now();
+  entry.done.store(ticks_now(), std::memory_order_relaxed);
   entry.state.store(static_cast<uint8_t>(state), std::memory_order_relaxed);
 }
 
@@ -28,16 +28,19 @@ std::string Flight::describe_entry(const shm::FlightEntry& entry) const {
                         : "?";
   const uint8_t state = entry.state.load(std::memory_order_relaxed);
   char times[96];
-  std::snprintf(times, sizeof times, "submitted %.6f s ago", seconds_ago(entry.submitted));
-  if (entry.done > entry.submitted) {
+  std::snprintf(times, sizeof times, "submitted %.6f s ago",
+                seconds_ago(entry.submitted.load(std::memory_order_relaxed)));
+  const uint64_t submitted = entry.submitted.load(std::memory_order_relaxed);
+  const uint64_t done = entry.done.load(std::memory_order_relaxed);
+  if (done > submitted) {
     const size_t used = std::strlen(times);
     std::snprintf(times + used, sizeof times - used, ", took %.6f s",
-                  static_cast<double>(entry.done - entry.submitted) / ticks_per_second());
+                  static_cast<double>(done - submitted) / ticks_per_second());
   }
   return concat("#", entry.number.load(std::memory_order_relaxed), " ", kind,
-                name.empty() ? "" : " '", name, name.empty() ? "" : "'", " ", entry.bytes,
-                " bytes, process set ", entry.channel, ", ", state < 4 ? kStates[state] : "?", ", ",
-                std::string_view(times));
+                name.empty() ? "" : " '", name, name.empty() ? "" : "'", " ",
+                entry.bytes.load(std::memory_order_relaxed), " bytes, process set ", entry.channel,
+                ", ", state < 4 ? kStates[state] : "?", ", ", std::string_view(times));
 }
 
 std::string Flight::describe(int rank, size_t most) const {

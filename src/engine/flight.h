@@ -49,9 +49,9 @@ inline uint32_t Flight::begin(wire::Kind kind, uint32_t channel, uint64_t bytes,
   entry.kind = static_cast<uint8_t>(kind);
   entry.state.store(static_cast<uint8_t>(FlightState::kSubmitted), std::memory_order_relaxed);
   entry.channel = static_cast<uint16_t>(channel);
-  entry.submitted = ticks_now();
-  entry.done = 0;
-  entry.bytes = bytes;
+  entry.submitted.store(ticks_now(), std::memory_order_relaxed);
+  entry.done.store(0, std::memory_order_relaxed);
+  entry.bytes.store(bytes, std::memory_order_relaxed);
   // The end of a name tells more than its beginning.
   const size_t length = std::min(name.size(), sizeof entry.name);
   entry.name_length = static_cast<uint8_t>(length);

@@ -59,8 +59,9 @@ struct alignas(kCacheLine) FlightEntry {
   uint8_t kind;
   std::atomic<uint8_t> state;  // FlightState
   uint16_t channel;
-  uint64_t submitted, done;  // ticks
-  uint64_t bytes;
+  // Ticks; atomic because an entry may be used again while an old operation ends.
+  std::atomic<uint64_t> submitted, done;
+  std::atomic<uint64_t> bytes;
   uint8_t name_length;
   char name[79];  // its end, if it is longer
 };
