@@ -118,11 +118,8 @@ class Order {
   std::span<Mark> marks() { return marks_; }
   int last_joined() const { return last_joined_; }
   const Status& failure() const { return failure_; }
-  bool in_log_mode() const { return log_mode_; }
   bool has_joined(int rank) const { return joined_[static_cast<size_t>(rank)]; }
   bool anybody_joined() const { return joined_count_ > 0; }
-  // Undecided operations exist (log mode), or records lie unread.
-  bool is_level() const { return table_.empty() && joined_count_ == 0; }
 
   // Lockstep: the records of all ranks in full.
   Status read_marks(std::span<Mark> marks) const;
