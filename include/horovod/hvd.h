@@ -122,9 +122,11 @@ typedef struct hvd_init_options {
   uint32_t struct_size;
   int32_t progress; /* hvd_progress; DEFAULT: HOROVOD_PROGRESS or automatic */
   hvd_topology topology;
-  const char* job_id;               /* names the job on this host; NULL: from the environment */
-  uint64_t epoch;                   /* 0: counts this process's inits */
-  const int32_t* process_set_ranks; /* ranks of the static process sets, one set after the other */
+  const char* job_id; /* names the job on this host; NULL: from the environment */
+  uint64_t epoch;     /* 0: counts this process's inits */
+  /* Ranks of the static process sets, one set after the other; equal on all ranks. They get the ids
+   * 1, 2, ... in this order. One that equals the global set or an earlier one is left out. */
+  const int32_t* process_set_ranks;
   const int32_t* process_set_sizes;
   int32_t process_set_count;
   int32_t dynamic_process_sets; /* 1: allow add/remove, as HOROVOD_DYNAMIC_PROCESS_SETS does */
@@ -134,7 +136,8 @@ HVD_API void hvd_init_options_init(hvd_init_options* options);
 /* May block until all ranks of the job have come, at most HOROVOD_GLOO_TIMEOUT_SECONDS.
  * A second init without shutdown succeeds and changes nothing. options may be NULL. */
 HVD_API hvd_status hvd_init(const hvd_init_options* options);
-/* Lets agreed operations finish, fails the others on every rank, frees everything. Idempotent. */
+/* Lets agreed operations finish, fails the others on every rank, frees everything but buffers in
+ * use (hvd_buffer_alloc), which stay until the process ends. Idempotent. */
 HVD_API hvd_status hvd_shutdown(void);
 HVD_API int32_t hvd_is_initialized(void);
 
@@ -249,6 +252,9 @@ HVD_API int32_t hvd_buffer_contains(const void* data, size_t bytes); /* 1: lies 
 #define HVD_PROCESS_SET_ERROR_FOREIGN_SET (-4)
 #define HVD_PROCESS_SET_ERROR_SHUTDOWN (-5)
 #define HVD_PROCESS_SET_ERROR_EXISTING_SET (-6)
+#define HVD_PROCESS_SET_ERROR_ARGUMENT (-7) /* of meet: key or ranks; members disagree on them */
+#define HVD_PROCESS_SET_ERROR_TIMED_OUT (-8)
+#define HVD_PROCESS_SET_ERROR_FULL (-9)
 
 /* Collective over all ranks, same order everywhere. The id (> 0), or a negative code from above. */
 HVD_API int32_t hvd_process_set_add(const int32_t* ranks, int32_t count);
@@ -260,6 +266,20 @@ HVD_API int32_t hvd_process_set_count(void);
 /* Writes up to `capacity` ids in ascending order; returns how many there are, or a code. */
 HVD_API int32_t hvd_process_set_ids(int32_t* ids, int32_t capacity);
 HVD_API int32_t hvd_process_set_ranks(int32_t id, int32_t* ranks, int32_t capacity);
+
+/* A set that its members open among themselves: only they call, in any order relative to other
+ * calls, with the same key (any text of at most 4096 bytes) and the same ranks (in any order).
+ * Needs no permission for dynamic sets. May block until all members have come; refused in
+ * callbacks. Returns the id (2048 or more, equal on all members), for use like any other, or a
+ * negative code, with the reason in hvd_last_error. Non-members do not know the set: it is no part
+ * of hvd_process_set_count and hvd_process_set_ids. A key gathers one set of overlapping ranks at a
+ * time; once its set is open, the key may be used again. */
+HVD_API int32_t hvd_process_set_meet(const char* key, const int32_t* ranks, int32_t count,
+                                     int64_t timeout_ns);
+/* Every member leaves by itself; refused in callbacks. Its agreed operations finish first (at most
+ * 10 s), its others end with HVD_ABORTED; so do, on members that stay, those that would need this
+ * one. The memory is free when the last member has left. */
+HVD_API hvd_status hvd_process_set_leave(int32_t id);
 
 /* ---- observation --------------------------------------------------------------------------- */
 
@@ -282,6 +302,11 @@ HVD_API hvd_status hvd_get_stats(hvd_stats* out);
 /* The last operations of this rank, oldest first, one line each. Returns the length needed without
  * the final zero; writes at most `capacity` bytes. */
 HVD_API size_t hvd_recent_operations(char* text, size_t capacity);
+
+/* Asks the other ranks of this host to send this process `signal_number` whenever a stall report
+ * names it as a rank that others wait for; once per report. Install the handler first. 0: no more.
+ * Also before init; holds for every later init of this process. */
+HVD_API hvd_status hvd_set_stall_signal(int32_t signal_number);
 
 #ifdef __cplusplus
 } /* extern "C" */

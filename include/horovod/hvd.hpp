@@ -157,6 +157,21 @@ class ProcessSet {
   // Collective like add(); not done by the destructor, because all ranks must agree on the moment.
   void remove() { checked(hvd_process_set_remove(id_), "remove"); }
 
+  // Called by the members alone, with the same key and ranks, in any order relative to other calls.
+  static ProcessSet meet(const std::string& key, const std::vector<int32_t>& ranks,
+                         int64_t timeout_ns = HVD_FOREVER) {
+    const int32_t id = hvd_process_set_meet(key.c_str(), ranks.data(),
+                                            static_cast<int32_t>(ranks.size()), timeout_ns);
+    if (id >= 0) return ProcessSet(id);
+    throw Error(id == HVD_PROCESS_SET_ERROR_TIMED_OUT  ? HVD_TIMED_OUT
+                : id == HVD_PROCESS_SET_ERROR_FULL     ? HVD_OUT_OF_MEMORY
+                : id == HVD_PROCESS_SET_ERROR_SHUTDOWN ? HVD_SHUT_DOWN
+                                                       : HVD_INVALID_ARGUMENT,
+                hvd_last_error());
+  }
+  // Of a set that members met in: this rank uses it no more.
+  void leave() { detail::check(hvd_process_set_leave(id_)); }
+
   int32_t id() const noexcept { return id_; }
   int rank() const { return checked(hvd_process_set_rank(id_), "rank"); }
   int size() const { return checked(hvd_process_set_size(id_), "size"); }

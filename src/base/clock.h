@@ -25,9 +25,8 @@ class Deadline {
     return span >= TimePoint::max() - now ? never() : Deadline(now + span);
   }
   bool is_never() const { return when_ == TimePoint::max(); }
-  bool passed(TimePoint now = std::chrono::steady_clock::now()) const {
-    return !is_never() && now >= when_;
-  }
+  bool passed() const { return !is_never() && passed(std::chrono::steady_clock::now()); }
+  bool passed(TimePoint now) const { return !is_never() && now >= when_; }
   // Zero when passed; capped at `most`.
   Nanoseconds remaining(Nanoseconds most, TimePoint now = std::chrono::steady_clock::now()) const {
     if (is_never()) return most;

@@ -7,6 +7,17 @@
 
 namespace hvd {
 
+// Asks for a cache line with the right to write it, before the write. (The compiler's built-in
+// gives a plain prefetch unless it may use newer instructions; processors that lack this one ignore
+// it.)
+inline void prefetch_for_write(const void* address) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(address)));
+#else
+  __builtin_prefetch(address, 1);
+#endif
+}
+
 inline void cpu_pause() {
 #if defined(__x86_64__)
   _mm_pause();

@@ -125,6 +125,9 @@ constexpr Row kFailureRows[] = {
             [](Settings& s, const Value& v) {
               s.stall_shutdown_time = std::chrono::seconds(v.integer);
             }),
+    on_off(
+        "HOROVOD_STALL_STACKS", "1",
+        "A rank that a stall report names prints the stacks of its threads. Obeyed by front ends."),
     decimal("HOROVOD_FROZEN_PEER_TIME_SECONDS", kDecimalSeconds, "60",
             "How long a rank may give no sign of life while others wait for it; 0: for ever.",
             [](Settings& s, const Value& v) {
@@ -167,6 +170,14 @@ constexpr Row kResourceRows[] = {
         "HOROVOD_YIELD_COUNT", kFromMinusOne, "-1",
         "Yields before a waiting thread sleeps; -1: decided from the ranks and cores of the host.",
         [](Settings& s, const Value& v) { s.yield_count = v.integer; }),
+};
+
+// Read by `horovodrun` itself; checked here as well, because its workers inherit them.
+constexpr Row kLauncherRows[] = {
+    decimal("HOROVOD_TERMINATION_GRACE_SECONDS", {.least = 0, .most = 31536000}, "5",
+            "How long workers have between SIGTERM and SIGKILL when `horovodrun` ends them."),
+    integer("HOROVOD_START_TIMEOUT", {.least = 1, .most = 31536000}, "",
+            "Seconds that workers have to come together; stands in for `--start-timeout`."),
 };
 
 // Knobs of the original. Scripts that set them keep working, and a typo in them is still found.
@@ -212,6 +223,7 @@ constexpr Group kTable[] = {
     {"Stalls and failures", kFailureRows},
     {"Timeline and log", kObservationRows},
     {"Memory and waiting", kResourceRows},
+    {"Launcher", kLauncherRows},
     {"Accepted for compatibility", kCompatibilityRows},
 };
 

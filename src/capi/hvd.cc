@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "base/version.h"
 #include "capi/convert.h"
+#include "capi/repeats.h"
 #include "capi/runtime.h"
 #include "reduce/kernels.h"
 
@@ -14,6 +16,7 @@ using hvd::StatusCode;
 using hvd::capi::convert;
 using hvd::capi::Converted;
 using hvd::capi::guarded;
+using hvd::capi::Repeats;
 using hvd::capi::Runtime;
 using hvd::capi::to_deadline;
 using hvd::capi::with_engine;
@@ -62,7 +65,7 @@ int32_t set_value(const Fn& fn) {
 extern "C" {
 
 uint32_t hvd_abi_version(void) { return HVD_ABI_VERSION; }
-const char* hvd_version(void) { return HVD_VERSION_TEXT; }
+const char* hvd_version(void) { return hvd::version_text(); }
 
 const char* hvd_status_name(hvd_status status) {
   return hvd::status_code_text(static_cast<StatusCode>(status));
@@ -154,7 +157,18 @@ hvd_status hvd_submit_group(const hvd_request* requests, size_t count, hvd_handl
 }
 
 hvd_status hvd_run(const hvd_request* request, int64_t timeout_ns) {
-  return hvd_run_group(request, 1, timeout_ns);
+  return with_engine([&](Engine& engine) -> Status {
+    Repeats& repeats = Repeats::mine();
+    if (HVD_LIKELY(request != nullptr)) {
+      if (auto* prepared = repeats.find(*request, engine); HVD_LIKELY(prepared != nullptr))
+        return engine.run(*prepared, to_deadline(timeout_ns));
+    }
+    Converted c;
+    HVD_TRY(convert(request, 1, engine, c));
+    HVD_TRY(engine.run(c.set, c.submission, to_deadline(timeout_ns)));
+    repeats.note(*request, engine, c.submission);
+    return Status::ok();
+  });
 }
 
 hvd_status hvd_run_group(const hvd_request* requests, size_t count, int64_t timeout_ns) {

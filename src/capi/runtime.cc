@@ -63,7 +63,15 @@ Status Runtime::init(const hvd_init_options* options) {
   HVD_TRY_ASSIGN(engine::EngineOptions engine_options, make_options(options));
   HVD_TRY_ASSIGN(owned_, engine::Engine::start(std::move(engine_options)));
   engine_.store(owned_.get(), std::memory_order_seq_cst);
-  return Status::ok();
+  // After the engine can be seen: a change in this moment finds it, or is found here.
+  return owned_->set_stall_signal(stall_signal_.load());
+}
+
+Status Runtime::set_stall_signal(int32_t number) {
+  HVD_TRY(engine::Engine::check_stall_signal(number));
+  stall_signal_.store(number);
+  Use use(*this);
+  return use.get() == nullptr ? Status::ok() : use.get()->set_stall_signal(number);
 }
 
 void Runtime::shutdown() {

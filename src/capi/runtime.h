@@ -23,6 +23,8 @@ class Runtime {
 
   Status init(const hvd_init_options* options) HVD_EXCLUDES(life_mutex_);
   void shutdown() HVD_EXCLUDES(life_mutex_);
+  // Kept for engines to come.
+  Status set_stall_signal(int32_t number);
   bool is_initialized() const { return engine_.load(std::memory_order_acquire) != nullptr; }
 
   // Holds the engine for one call; null inside when there is none.
@@ -51,6 +53,7 @@ class Runtime {
 
   std::atomic<engine::Engine*> engine_{nullptr};
   std::atomic<bool> is_orphan_{false};
+  std::atomic<int32_t> stall_signal_{0};
   Callers callers_;
   Mutex life_mutex_;
   std::unique_ptr<engine::Engine> owned_ HVD_GUARDED_BY(life_mutex_);

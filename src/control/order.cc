@@ -13,6 +13,7 @@ namespace {
 // from an old one.
 constexpr uint64_t kResync = 1ull << 46;
 constexpr uint64_t kJoin = 1ull << 47;
+constexpr uint64_t kRefuse = kResync | kJoin;
 
 uint64_t lap_of(uint32_t log_index) { return (log_index / kLogEntries + 1) & 0xffff; }
 uint64_t make_entry(uint32_t log_index, uint64_t flags, int rank, uint32_t index) {
@@ -44,6 +45,9 @@ Order::Order(const Board& board, const shm::Job& job, Directory& directory, int 
       heads_(static_cast<size_t>(size)),
       marks_(static_cast<size_t>(size)),
       streams_(static_cast<size_t>(size)),
+      lows_(static_cast<size_t>(size), 0),
+      kept_(static_cast<size_t>(size)),
+      stand_ins_(std::make_unique<Record[]>(static_cast<size_t>(size))),
       joined_(static_cast<size_t>(size), false) {
   for (int rank = 0; rank < size_; ++rank) set_head(heads_[static_cast<size_t>(rank)], rank, 0);
 }
@@ -55,38 +59,87 @@ Look Order::fail(Status status) {
 
 Look Order::match_in_lockstep() {
   for (Stream& stream : streams_) stream.unnamed = {};
-  bool same = true;
-  uint64_t first_key = 0;
   for (int rank = 0; rank < size_; ++rank) {
-    Mark& mark = marks_[static_cast<size_t>(rank)];
-    if (Status status = read_mark(rank, index_of(rank), mark); !status) return fail(status);
-    directory_.saw_view(rank, record_of(rank).view);
-    if (mark.slot == kJoinSlot) {
-      same = false;
-      continue;
-    }
-    auto key = key_of_mark(rank, mark);
-    if (!key) return fail(key.status());
-    if (rank == 0) first_key = *key;
-    same = same && *key == first_key;
+    const auto r = static_cast<size_t>(rank);
+    if (is_kept(rank)) marks_[r] = std::move(kept_[r].front());
   }
-  if (same) {
+  const Result<bool> same = compare_heads();
+  if (same && *same) {
     slot_ = kNoSlot;
-    matched_in_log_ = false;
+    consumes_slowly_ = kept_count_ > 0;
+    is_uniform_match_ = std::all_of(marks_.begin(), marks_.end(), [&](const Mark& mark) {
+      return mark.slot == marks_[0].slot && mark.slot < kFirstSpecialSlot;
+    });
     lockstep_count_.store(lockstep_count() + 1, std::memory_order_relaxed);
     return Look::kMatched;
   }
+  for (int rank = 0; rank < size_; ++rank) {
+    const auto r = static_cast<size_t>(rank);
+    if (is_kept(rank)) kept_[r].front() = std::move(marks_[r]);
+  }
+  if (!same) return fail(same.status());
   enter_log_mode();
   return Look::kNothing;
 }
 
+// Do the next records of all streams mean the same? Reads those that are not kept.
+Result<bool> Order::compare_heads() {
+  bool same = true;
+  uint64_t first_key = 0;
+  for (int rank = 0; rank < size_; ++rank) {
+    Mark& mark = marks_[static_cast<size_t>(rank)];
+    if (!is_kept(rank)) {
+      HVD_TRY(read_mark(rank, index_of(rank), mark));
+      directory_.saw_view(rank, record_of(rank).view);
+    }
+    if (mark.slot == kJoinSlot) {
+      same = false;
+      continue;
+    }
+    HVD_TRY_ASSIGN(const uint64_t key, key_of_mark(rank, mark));
+    if (rank == 0) first_key = key;
+    same = same && key == first_key;
+  }
+  return same;
+}
+
 // The payloads were used: now the records may be overwritten.
-void Order::consume_in_log() {
+void Order::consume_slowly() {
+  if (!log_mode_) return consume_kept();
   for (int rank = 0; rank < size_; ++rank) publish_low(rank);
   if (resync_after_) leave_log_mode();
 }
 
+void Order::consume_kept() {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (is_kept(rank)) {
+      kept_[static_cast<size_t>(rank)].pop_front();
+      --kept_count_;
+    }
+    set_head_or_kept(rank, index_of(rank) + 1);
+    raise_low(rank, index_of(rank));
+  }
+}
+
+void Order::set_head_or_kept(int rank, uint32_t index) {
+  const auto r = static_cast<size_t>(rank);
+  if (!is_kept(rank)) return set_head(heads_[r], rank, index);
+  Record& stand_in = stand_ins_[r];
+  stand_in.slot = kNoSlot;
+  stand_in.seq.store(index + 1, std::memory_order_relaxed);
+  heads_[r] = {&stand_in, index};
+}
+
+// Never back: the writer may have used what lies below.
+void Order::raise_low(int rank, uint32_t index) {
+  uint32_t& low = lows_[static_cast<size_t>(rank)];
+  if (shm::reached(low, index)) return;
+  low = index;
+  board_.low(me_, rank).store(index, std::memory_order_release);
+}
+
 void Order::enter_log_mode() {
+  for (int rank = 0; rank < size_; ++rank) lows_[static_cast<size_t>(rank)] = expected_low(rank);
   log_mode_ = true;
   table_.clear();
   ready_.clear();
@@ -100,14 +153,27 @@ void Order::enter_log_mode() {
 void Order::leave_log_mode() {
   log_mode_ = false;
   resync_after_ = false;
-  table_.clear();  // records beyond the level point will be read again, in lockstep
-  ready_.clear();
+  // Records beyond the level point will be read again, in lockstep, where they still are.
+  kept_count_ = 0;
   for (int rank = 0; rank < size_; ++rank) {
-    Stream& stream = streams_[static_cast<size_t>(rank)];
+    const auto r = static_cast<size_t>(rank);
+    Stream& stream = streams_[r];
+    const uint32_t low = lows_[r];
+    std::deque<Mark> kept;
+    for (Pending* pending : stream.open) {
+      if (pending == nullptr || shm::reached(pending->marks[r].index, low)) continue;
+      kept.push_back(std::move(pending->marks[r]));
+    }
+    for (Mark& mark : kept_[r]) kept.push_back(std::move(mark));
+    kept_[r] = std::move(kept);
+    kept_count_ += kept_[r].size();
     stream.open.clear();
-    set_head(heads_[static_cast<size_t>(rank)], rank, stream.consumed);
-    board_.low(me_, rank).store(stream.consumed, std::memory_order_release);
+    set_head_or_kept(rank, stream.consumed);
+    raise_low(rank, stream.consumed);
   }
+  table_.clear();
+  ready_.clear();
+  refusals_.clear();
   missing_ = 0;
 }
 
@@ -143,6 +209,11 @@ bool Order::append_decision() {
       const Mark& mark = pending.marks[static_cast<size_t>(rank)];
       if (mark.present) wanted = make_entry(log_index_, level ? kResync : 0, rank, mark.index);
     }
+  } else if (!refusals_.empty()) {
+    while (!refusals_.empty() && open_pending(refusals_[0].first, refusals_[0].second) == nullptr)
+      refusals_.erase(refusals_.begin());
+    if (!refusals_.empty())
+      wanted = make_entry(log_index_, kRefuse, refusals_[0].first, refusals_[0].second);
   } else {
     for (int rank = 0; rank < size_ && wanted == 0; ++rank) {
       const Stream& stream = streams_[static_cast<size_t>(rank)];
@@ -170,6 +241,7 @@ Look Order::follow(uint64_t entry) {
   // The decider had seen the records of all ranks, so they are here: read them.
   scan();
   if (!failure_.is_ok()) return Look::kFailed;
+  if ((entry & kRefuse) == kRefuse) return follow_refusal(rank, index);
   if ((entry & kJoin) != 0) {
     if (!stream.join_seen || stream.scanned != index || joined_[static_cast<size_t>(rank)]) {
       return fail(corrupted(
@@ -179,8 +251,7 @@ Look Order::follow(uint64_t entry) {
     board_.log_seen(me_).store(log_index_, std::memory_order_release);
     return follow_join(rank);
   }
-  const uint32_t place = index - stream.open_base;
-  Pending* pending = place < stream.open.size() ? stream.open[place] : nullptr;
+  Pending* pending = open_pending(rank, index);
   if (pending == nullptr || !is_complete(*pending)) {
     return fail(corrupted(concat("decision log: entry ", log_index_, " names record ", index,
                                  " of rank ", rank, ", which is not complete")));
@@ -199,10 +270,43 @@ Look Order::follow(uint64_t entry) {
   std::erase(ready_, pending);
   table_.erase(pending->key);
   slot_ = kNoSlot;
-  matched_in_log_ = true;
+  consumes_slowly_ = true;
+  is_uniform_match_ = false;
   resync_after_ = (entry & kResync) != 0;
   log_count_.store(log_count() + 1, std::memory_order_relaxed);
   return Look::kMatched;
+}
+
+Order::Pending* Order::open_pending(int rank, uint32_t index) const {
+  const Stream& stream = streams_[static_cast<size_t>(rank)];
+  const uint32_t place = index - stream.open_base;
+  return place < stream.open.size() ? stream.open[place] : nullptr;
+}
+
+Look Order::follow_refusal(int rank, uint32_t index) {
+  Pending* pending = open_pending(rank, index);
+  if (pending == nullptr) {
+    return fail(corrupted(concat("decision log: entry ", log_index_, " refuses record ", index,
+                                 " of rank ", rank, ", which is not open")));
+  }
+  ++log_index_;
+  board_.log_seen(me_).store(log_index_, std::memory_order_release);
+  const auto r = static_cast<size_t>(rank);
+  Stream& stream = streams_[r];
+  stream.open[index - stream.open_base] = nullptr;
+  ++stream.consumed;
+  for (Mark& mark : marks_) mark = Mark{};
+  std::swap(marks_[r], pending->marks[r]);
+  if (--pending->have == 0) {
+    std::erase(ready_, pending);
+    table_.erase(pending->key);
+  }
+  refused_rank_ = rank;
+  slot_ = kNoSlot;
+  consumes_slowly_ = true;
+  is_uniform_match_ = false;
+  resync_after_ = false;
+  return Look::kRefused;
 }
 
 Look Order::follow_join(int rank) {
@@ -247,18 +351,24 @@ void Order::scan() {
     while (failure_.is_ok() && scan_one(rank)) {
     }
     Stream& stream = streams_[static_cast<size_t>(rank)];
-    if (stream.scanned - board_.low(me_, rank).load(std::memory_order_relaxed) > kRecords / 2)
-      spill(rank);
+    const uint32_t low = lows_[static_cast<size_t>(rank)];
+    if (shm::reached(stream.scanned, low + kRecords / 2 + 1)) spill(rank);
   }
 }
 
 bool Order::scan_one(int rank) {
   Stream& stream = streams_[static_cast<size_t>(rank)];
-  if (stream.join_seen || !board_.has(rank, stream.scanned)) return false;
+  std::deque<Mark>& kept = kept_[static_cast<size_t>(rank)];
+  const bool was_kept = !kept.empty();
+  if (stream.join_seen || (!was_kept && !board_.has(rank, stream.scanned))) return false;
   Mark mark;
-  failure_ = read_mark(rank, stream.scanned, mark);
-  if (!failure_.is_ok()) return false;
-  directory_.saw_view(rank, board_.record(rank, stream.scanned).view);
+  if (was_kept) {
+    mark = std::move(kept.front());
+  } else {
+    failure_ = read_mark(rank, stream.scanned, mark);
+    if (!failure_.is_ok()) return false;
+    directory_.saw_view(rank, board_.record(rank, stream.scanned).view);
+  }
   if (mark.slot == kJoinSlot) {
     stream.join_seen = true;
     return false;
@@ -279,9 +389,14 @@ bool Order::scan_one(int rank) {
   if (place.present) {
     // The same name again, while the first is undecided here: read on when it is decided.
     stream.unnamed = counts;
+    if (was_kept) kept.front() = std::move(mark);
     return false;
   }
-  if (rank == me_) mark.local = directory_.local_operation(stream.scanned);
+  if (was_kept) {
+    kept.pop_front();
+    --kept_count_;
+  }
+  if (rank == me_ && mark.local == nullptr) mark.local = directory_.local_operation(stream.scanned);
   place = std::move(mark);
   ++entry->have;
   stream.open.push_back(entry.get());
@@ -299,7 +414,7 @@ void Order::spill(int rank) {
     mark.spilled.assign(mark.payload, mark.payload + mark.payload_bytes);
     mark.payload = mark.spilled.data();
   }
-  board_.low(me_, rank).store(stream.scanned, std::memory_order_release);
+  raise_low(rank, stream.scanned);
 }
 
 void Order::publish_low(int rank) {
@@ -308,10 +423,7 @@ void Order::publish_low(int rank) {
     stream.open.pop_front();
     ++stream.open_base;
   }
-  auto& low = board_.low(me_, rank);
-  if (!shm::reached(low.load(std::memory_order_relaxed), stream.open_base)) {
-    low.store(stream.open_base, std::memory_order_release);
-  }
+  raise_low(rank, stream.open_base);
 }
 
 Status Order::read_mark(int rank, uint32_t index, Mark& mark) const {
@@ -357,16 +469,21 @@ Result<uint64_t> Order::key_of_mark(int rank, Mark& mark) {
     const bool unnamed = mark.request->tensors.empty() || mark.request->tensors[0].name.empty();
     return key_of(*mark.request, unnamed ? stream.unnamed[kind]++ : 0);
   }
-  const auto identity = directory_.identify(mark.slot);
-  if (!identity) {
-    return corrupted(concat("record ", mark.index, " of member ", rank, " names slot ", mark.slot,
-                            ", which does not exist"));
+  if (mark.slot_owner == nullptr) {
+    const auto identity = directory_.identify(mark.slot);
+    if (!identity) {
+      return corrupted(concat("record ", mark.index, " of member ", rank, " names slot ", mark.slot,
+                              ", which does not exist"));
+    }
+    mark.slot_owner = identity->owner;
+    mark.slot_key = identity->key;
+    mark.slot_is_unnamed = identity->is_unnamed;
+    mark.slot_kind = identity->kind;
   }
-  mark.slot_owner = identity->owner;
-  if (!identity->is_unnamed) return identity->key;
+  if (!mark.slot_is_unnamed) return mark.slot_key;
   wire::Request unnamed;
-  unnamed.kind = identity->kind;
-  return key_of(unnamed, stream.unnamed[static_cast<size_t>(identity->kind)]++);
+  unnamed.kind = mark.slot_kind;
+  return key_of(unnamed, stream.unnamed[static_cast<size_t>(mark.slot_kind)]++);
 }
 
 Status Order::read_marks(std::span<Mark> marks) const {
@@ -381,6 +498,7 @@ std::vector<void*> Order::pending_locals() const {
   for (const Pending* pending : streams_[static_cast<size_t>(me_)].open) {
     if (pending != nullptr) locals.push_back(pending->marks[static_cast<size_t>(me_)].local);
   }
+  for (const Mark& mark : kept_[static_cast<size_t>(me_)]) locals.push_back(mark.local);
   return locals;
 }
 
@@ -389,11 +507,14 @@ void Order::abandon(uint32_t tail) {
   ready_.clear();
   log_mode_ = false;
   for (Stream& stream : streams_) stream = Stream{};
+  for (auto& kept : kept_) kept.clear();
+  kept_count_ = 0;
+  refusals_.clear();
   set_head(heads_[static_cast<size_t>(me_)], me_, tail);
 }
 
 shm::Want Order::want(uint32_t channel) const {
-  if (log_mode_) return {};
+  if (log_mode_ || kept_count_ > 0) return {};
   const uint32_t index = index_of(me_);
   // The doorbell checks one index in all streams: right only while all are level.
   for (const Head& head : heads_) {
@@ -404,12 +525,35 @@ shm::Want Order::want(uint32_t channel) const {
 
 Status Order::check() const {
   for (int rank = 0; rank < size_; ++rank) {
-    const auto r = static_cast<size_t>(rank);
-    const uint32_t index = log_mode_ ? streams_[r].scanned : index_of(rank);
+    const uint32_t index = next_on_board(rank);
     if (board_.is_nonsense(rank, index)) {
       return corrupted(concat("record ", index, " of member ", rank, " has the sequence number ",
                               board_.record(rank, index).seq.load()));
     }
+    const uint32_t low = board_.low(me_, rank).load(std::memory_order_relaxed);
+    if (low != expected_low(rank)) {
+      return corrupted(concat("member ", me_, " has read ", expected_low(rank),
+                              " records of member ", rank, ", the shared segment says ", low));
+    }
+  }
+  return check_log();
+}
+
+Status Order::check_log() const {
+  const uint32_t seen = board_.log_seen(me_).load(std::memory_order_relaxed);
+  if (seen != log_index_) {
+    return corrupted(concat("member ", me_, " has read ", log_index_,
+                            " decisions, the shared segment says ", seen));
+  }
+  // Decisions that this rank has followed and others may not have.
+  uint32_t first = log_index_;
+  for (int rank = 0; rank < size_; ++rank) {
+    const uint32_t other = board_.log_seen(rank).load(std::memory_order_acquire);
+    if (log_index_ - other < kLogEntries && !shm::reached(other, first)) first = other;
+  }
+  for (uint32_t index = first; index != log_index_; ++index) {
+    if (board_.log(index).load(std::memory_order_acquire) >> 48 != lap_of(index))
+      return corrupted(concat("decision ", index, " is gone from the shared segment"));
   }
   return Status::ok();
 }

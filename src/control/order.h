@@ -15,13 +15,17 @@
 // ranks count it as joined
 //          from the same decision on. When all have joined and nothing is left, joining is over and
 //          all start level again.
+// Refusal  Records that can never be completed (ranks group the same names differently) are ended
+// one by one, by entries
+//          that name them. Whoever sees it appends them; see refuse().
 // Matching Named things match by a hash of their name (of all names, for a group), so that a
 // mismatch of kind or shape is an
 //          error and not a stall. Unnamed ones match by kind and by their number in the stream
 //          since log mode began.
 // Memory   Records are consumed when agreed. A record that stays unmatched while half the ring has
 // passed is copied out, so
-//          that a slow tensor never blocks the stream of the others.
+//          that a slow tensor never blocks the stream of the others. Its place in the ring may be
+//          used again: what was copied out is kept until it is agreed, back in lockstep too.
 // Orders   seq: release / acquire. Log: CAS seq_cst, read acquire; what the decider had seen is
 // visible to whoever reads its
 //          entry. low and log_seen: release / acquire.
@@ -77,14 +81,18 @@ struct Mark {
   uint32_t payload_bytes = 0;
   std::unique_ptr<wire::Request> request;  // of a record that names no slot
   std::vector<std::byte> spilled;          // owns the payload of a record that was copied out
-  std::shared_ptr<void> slot_owner;        // what the directory said is behind the slot
-  void* local = nullptr;                   // own rank: the operation
+  std::shared_ptr<void> slot_owner;        // what the directory said is behind the slot:
+  uint64_t slot_key = 0;
+  bool slot_is_unnamed = false;
+  wire::Kind slot_kind = wire::Kind::kAllreduce;
+  void* local = nullptr;  // own rank: the operation
 };
 
 enum class Look {
   kNothing,    // nothing is agreed yet
   kUniform,    // lockstep, all records name slot(): read them with record_of()
   kMatched,    // marks() has the records of all ranks
+  kRefused,    // one record ends without its partners: refused_rank(), its mark in marks()
   kAllJoined,  // joining is over; last_joined()
   kFailed,     // failure()
 };
@@ -104,7 +112,7 @@ class Order {
     return next_in_log();
   }
   void consume() {
-    if (HVD_UNLIKELY(matched_in_log_)) return consume_in_log();
+    if (HVD_UNLIKELY(consumes_slowly_)) return consume_slowly();
     for (int rank = 0; rank < size_; ++rank) {
       Head& head = heads_[static_cast<size_t>(rank)];
       set_head(head, rank, head.index + 1);
@@ -112,14 +120,32 @@ class Order {
     }
   }
 
+  // Lockstep, and the record that was missing is still not there.
+  bool waits_for_record() const {
+    return !log_mode_ && !heads_[static_cast<size_t>(missing_)].is_there();
+  }
   uint32_t slot() const { return slot_; }
   Record& record_of(int rank) const { return *heads_[static_cast<size_t>(rank)].record; }
   uint32_t index_of(int rank) const { return heads_[static_cast<size_t>(rank)].index; }
   std::span<Mark> marks() { return marks_; }
   int last_joined() const { return last_joined_; }
+  int refused_rank() const { return refused_rank_; }
+
+  // Log mode, everything complete is decided, and something is left over.
+  bool is_stuck() const {
+    return log_mode_ && ready_.empty() && refusals_.empty() && !table_.empty();
+  }
+  // Log mode: fn(rank, mark, key) for each record that was read and is undecided.
+  template <typename Fn>
+  void for_open(const Fn& fn) const;
+  // Records (rank, index) that can never be agreed: the log will say so, unless they are completed
+  // before.
+  void refuse(std::vector<std::pair<int, uint32_t>> records) { refusals_ = std::move(records); }
   const Status& failure() const { return failure_; }
   bool has_joined(int rank) const { return joined_[static_cast<size_t>(rank)]; }
   bool anybody_joined() const { return joined_count_ > 0; }
+  // kMatched, but as good as kUniform: the records of other ranks may show it as such to them.
+  bool is_uniform_match() const { return is_uniform_match_; }
 
   // Lockstep: the records of all ranks in full.
   Status read_marks(std::span<Mark> marks) const;
@@ -127,7 +153,7 @@ class Order {
   uint32_t next_own() const {
     return log_mode_ ? streams_[static_cast<size_t>(me_)].scanned : index_of(me_);
   }
-  // Own operations that were looked at and not agreed (log mode).
+  // Own operations that were looked at and not agreed.
   std::vector<void*> pending_locals() const;
   // Forgets everything; the own stream counts as read up to `tail`. Only after a failure.
   void abandon(uint32_t tail);
@@ -140,7 +166,8 @@ class Order {
   shm::Want want(uint32_t channel) const;
   // A rank whose record is missing (lockstep), -1 if unknown.
   int missing_rank() const { return log_mode_ ? -1 : missing_; }
-  // Are the words read next plausible? For slow paths.
+  // Are the words read next plausible, and those that this rank alone writes what it wrote? For
+  // slow paths.
   Status check() const;
 
   uint64_t lockstep_count() const { return lockstep_count_.load(std::memory_order_relaxed); }
@@ -171,14 +198,21 @@ class Order {
   void set_head(Head& head, int rank, uint32_t index) const {
     head = {&board_.record(rank, index), index};
   }
+  // The same where the record may be kept.
+  void set_head_or_kept(int rank, uint32_t index);
+  bool is_kept(int rank) const { return !kept_[static_cast<size_t>(rank)].empty(); }
   Look next_in_lockstep();
   Look match_in_lockstep();
-  void consume_in_log();
+  Result<bool> compare_heads();
+  void consume_slowly();
+  void consume_kept();
   Look next_in_log();
   void enter_log_mode();
   bool append_decision();  // false: nothing to decide
   Look follow(uint64_t entry);
   Look follow_join(int rank);
+  Look follow_refusal(int rank, uint32_t index);
+  Pending* open_pending(int rank, uint32_t index) const;
   Look finish_joining();
   void leave_log_mode();
   void scan();
@@ -191,6 +225,17 @@ class Order {
   Result<uint64_t> key_of_mark(int rank, Mark& mark);
   Look fail(Status status);
   bool log_has_room() const;
+  // The first record of a stream that must be read from the board.
+  uint32_t next_on_board(int rank) const {
+    const auto r = static_cast<size_t>(rank);
+    const uint32_t next = log_mode_ ? streams_[r].scanned : index_of(rank);
+    return next + static_cast<uint32_t>(kept_[r].size());
+  }
+  void raise_low(int rank, uint32_t index);
+  uint32_t expected_low(int rank) const {
+    return log_mode_ || is_kept(rank) ? lows_[static_cast<size_t>(rank)] : index_of(rank);
+  }
+  Status check_log() const;
 
   const Board& board_;
   const shm::Job& job_;
@@ -203,18 +248,26 @@ class Order {
   int missing_ = 0;
   uint32_t slot_ = kNoSlot;
   bool log_mode_ = false;
-  bool matched_in_log_ = false;
+  bool consumes_slowly_ = false;
   bool resync_after_ = false;
   std::vector<Mark> marks_;
   Status failure_;
 
   std::vector<Stream> streams_;
+  std::vector<uint32_t> lows_;  // what low(me, stream) holds; in plain lockstep the head says it
+  // Copied out and not agreed, per stream, when log mode ended: the records from its head on.
+  std::vector<std::deque<Mark>> kept_;
+  size_t kept_count_ = 0;                // of all streams
+  std::unique_ptr<Record[]> stand_ins_;  // per stream, the head while it is kept: never uniform
+  bool is_uniform_match_ = false;
   std::unordered_map<uint64_t, std::unique_ptr<Pending>> table_;
   std::deque<Pending*> ready_;
   uint32_t log_index_ = 0;
   std::vector<bool> joined_;
   int joined_count_ = 0;
   int last_joined_ = -1;
+  std::vector<std::pair<int, uint32_t>> refusals_;  // to be appended by this rank
+  int refused_rank_ = -1;
   // Statistics: written with the role, read by anybody.
   std::atomic<uint64_t> lockstep_count_{0}, log_count_{0};
 };
@@ -236,9 +289,18 @@ inline Look Order::next_in_lockstep() {
   }
   if (HVD_UNLIKELY(!uniform)) return match_in_lockstep();
   slot_ = slot;
-  matched_in_log_ = false;
+  consumes_slowly_ = false;
   lockstep_count_.store(lockstep_count() + 1, std::memory_order_relaxed);
   return Look::kUniform;
+}
+
+template <typename Fn>
+void Order::for_open(const Fn& fn) const {
+  for (int rank = 0; rank < size_; ++rank) {
+    for (const Pending* pending : streams_[static_cast<size_t>(rank)].open) {
+      if (pending != nullptr) fn(rank, pending->marks[static_cast<size_t>(rank)], pending->key);
+    }
+  }
 }
 
 template <typename Fn>
@@ -251,7 +313,9 @@ void Order::for_unagreed(int rank, const Fn& fn) const {
       fn(mark.index, mark.slot, mark.request.get());
     }
   }
-  uint32_t index = log_mode_ ? stream.scanned : index_of(rank);
+  const std::deque<Mark>& kept = kept_[static_cast<size_t>(rank)];
+  for (const Mark& mark : kept) fn(mark.index, mark.slot, mark.request.get());
+  uint32_t index = next_on_board(rank);
   for (uint32_t n = 0; n < kRecords && board_.has(rank, index); ++n, ++index) {
     Mark mark;
     if (!read_mark(rank, index, mark).is_ok()) return;

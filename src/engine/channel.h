@@ -24,6 +24,7 @@
 #include "engine/role.h"
 #include "engine/statistics.h"
 #include "negotiate/slot_table.h"
+#include "reduce/kernels.h"
 #include "trace/timeline.h"
 
 namespace hvd::engine {
@@ -77,7 +78,11 @@ class Channel final : private control::Directory {
   // The same for a submission that was looked up before.
   Status admit_prepared(const negotiate::SlotPtr& slot, NameState* name,
                         const Submission& submission, Operation& op);
+  // Enters the operation in the ring of last operations and the timeline, then appends its record.
   void publish(Operation& op);
+  // The same in the other order, for a caller that holds the role as well: peers see the record
+  // first, the rest is done while it travels.
+  void publish_now(Operation& op);
   // Anybody who sleeps for these records?
   void ring() {
     if (HVD_UNLIKELY(link_.bell().anybody_sleeps())) ring_sleepers();
@@ -88,11 +93,12 @@ class Channel final : private control::Directory {
   // kOne: one operation or one advance of large work. kAllSmall: all agreed small ones, large ones
   // are left.
   StepResult step(Effort effort);
-  const Status& failure() const { return failure_; }
-  bool has_pending() const {
-    return published_.load(std::memory_order_relaxed) != finished_ ||
-           has_overflow_.load(std::memory_order_relaxed);
+  // A step would find nothing: as long as this holds, one line is read and no function called.
+  bool is_waiting() const {
+    return order_.waits_for_record() && executor_.is_idle() &&
+           !has_overflow_.load(std::memory_order_relaxed);
   }
+  const Status& failure() const { return failure_; }
   bool is_busy() const { return !executor_.is_idle(); }
   bool has_overflow() const { return has_overflow_.load(std::memory_order_relaxed); }
   shm::Want want() const;
@@ -102,13 +108,17 @@ class Channel final : private control::Directory {
   // In a data phase, for a member that takes no further part.
   bool waits_for_closed_member() const;
   bool has_leaving_member() const;
+  size_t first_closed_member() const;  // 0 if there is none
   // fail_pending, and every later submission fails the same way; peers see that this rank takes no
   // further part.
   void close(const Status& status);
   bool is_closed() const { return is_closed_.load(std::memory_order_relaxed); }
   // Everything pending ends with this status.
   void fail_pending(const Status& status);
-  Status check_shared_words() const;
+  Status check_shared_words();
+  // Ranks that group the same names differently wait for each other for ever: ends those
+  // operations. Looks only if nothing else can be done.
+  void refuse_other_groupings();
   uint64_t lockstep_count() const { return order_.lockstep_count(); }
   uint64_t log_count() const { return order_.log_count(); }
   uint64_t evictions() const { return slots_.evictions(); }
@@ -133,7 +143,10 @@ class Channel final : private control::Directory {
   Status admit_miss(const Submission& submission, Operation& op);
   Status take_names(const Submission& submission, Operation& op);
   void fill_buffers(const Submission& submission, Operation& op);
+  void note_submission(Operation& op);
+  void append_or_queue(Operation& op);
   bool has_room();
+  Status check_own_records();
   uint32_t watermark();
   void append_record(Operation& op);
   void write_payload(Operation& op, control::Record& record, uint32_t index);
@@ -154,6 +167,8 @@ class Channel final : private control::Directory {
                                 negotiate::Plan plan);
   void remember(const negotiate::SlotPtr& slot);
   void finish_join();
+  void finish_refused();
+  const wire::Request* request_of(int rank, const control::Mark& mark) const;
   Operation* operation_of(std::span<control::Mark> marks, const negotiate::Slot& slot);
   void run_small(Operation& op, negotiate::Slot& slot, const std::byte* const* payloads);
   void run_large(Operation& op, negotiate::Slot& slot, std::span<const control::Mark> marks);
@@ -161,8 +176,11 @@ class Channel final : private control::Directory {
   bool map_shared(Operation& op, const negotiate::Slot& slot, std::span<const control::Mark> marks);
   void finish(Operation& op, const Status& status);
   void finish_plain(Operation& op);
-  void trace_start(Operation& op, const negotiate::Slot& slot);
+  void trace_start(const Operation& op);
+  void trace_ready(const Operation& op);
   void trace_end(const Operation& op);
+  // The row of tensor `index` in the timeline.
+  static std::string trace_name(const Operation& op, size_t index);
   void fail(Status status);
   StepResult advance_large();
 
@@ -179,6 +197,7 @@ class Channel final : private control::Directory {
   control::Order order_;
   Status failure_;
   const uint32_t eager_limit_;
+  const Kernels& kernels_;
 
   // submission side
   NameTable names_;
@@ -190,7 +209,7 @@ class Channel final : private control::Directory {
   // Request messages in the arena, by record: freed when all peers have read the record.
   std::deque<std::pair<uint32_t, std::byte*>> messages_;
   std::atomic<bool> has_overflow_{false};
-  std::atomic<uint32_t> published_{0};  // operations admitted
+  std::array<uint64_t, wire::kKindCount> unnamed_submitted_{};
   bool is_joining_ = false;
   std::atomic<bool> is_closed_{false};  // closed_status_ is set
   Status closed_status_;
@@ -202,6 +221,9 @@ class Channel final : private control::Directory {
   std::vector<Operation*> running_;  // in the executor
   std::vector<native::Work*> done_works_;
   Operation* join_operation_ = nullptr;
+  // Own records that another rank groups differently, and how: known when the other one is ended
+  // first.
+  std::map<uint32_t, std::string> other_groupings_;
 };
 
 }  // namespace hvd::engine

@@ -37,7 +37,8 @@ Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
       executor_(link_),
       slots_(options_.cache_capacity, size()),
       order_(board_, host.job(), *this, size(), me(), options_.local_ranks.data()),
-      eager_limit_(size() == 2 ? 8 << 10 : 32 << 10) {}
+      eager_limit_(size() == 2 ? 8 << 10 : 32 << 10),
+      kernels_(kernels()) {}
 
 Channel::~Channel() = default;
 
@@ -77,6 +78,8 @@ StepResult Channel::step_unguarded(Effort effort) {
       run_uniform();
     } else if (look == Look::kMatched) {
       run_matched();
+    } else if (look == Look::kRefused) {
+      finish_refused();
     } else {
       finish_join();
     }
@@ -185,7 +188,7 @@ bool Channel::run_matched() {
   }
   const SlotPtr slot = cached ? std::static_pointer_cast<Slot>(first->slot_owner) : nullptr;
   // A cached allgather while a rank has joined is an error all the same: let validation say so.
-  const bool usable = slot != nullptr && slot->is_live &&
+  const bool usable = slot != nullptr && (slot->is_live || order_.is_uniform_match()) &&
                       (!order_.anybody_joined() || slot->kind() == wire::Kind::kAllreduce ||
                        slot->kind() == wire::Kind::kAdasum);
   if (usable) {
@@ -262,11 +265,7 @@ void Channel::run_negotiated(std::span<Mark> marks) {
   }
   const SlotPtr slot = adopt_plan(requests, std::move(*plan));
   Operation* op = operation_of(marks, *slot);
-  if (op->is_traced && op->name != nullptr &&
-      timeline_.load(std::memory_order_acquire) != nullptr) {
-    for (int rank = 0; rank < size(); ++rank)
-      timeline_.load(std::memory_order_acquire)->rank_ready(op->name->name, rank);
-  }
+  if (op->is_traced) trace_ready(*op);
   op->slot = slot;
   if (slot->kind() == wire::Kind::kProcessSetAdd || slot->kind() == wire::Kind::kProcessSetRemove) {
     const Status status = host_.begin_internal(*any, *op);
@@ -330,7 +329,7 @@ void Channel::remember(const SlotPtr& slot) {
 }
 
 void Channel::run_small(Operation& op, Slot& slot, const std::byte* const* payloads) {
-  if (HVD_UNLIKELY(op.is_traced)) trace_start(op, slot);
+  if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
   run_small_operation(op, slot, {size(), me(), &options_.global_ranks}, payloads);
   statistics_.small_operations.add();
   finish(op, op.status);
@@ -344,7 +343,7 @@ bool Channel::all_share(const Slot& slot, std::span<const Mark> marks) const {
 }
 
 void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) {
-  if (HVD_UNLIKELY(op.is_traced)) trace_start(op, slot);
+  if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
   flight_.set_state(op.flight, FlightState::kRunning);
   build_work(op, slot, {size(), me(), &options_.global_ranks});
   running_.push_back(&op);  // before anything can fail: whatever is here is failed with the channel
@@ -392,6 +391,9 @@ void Channel::finish_join() {
     SubmitGuard guard(host_.submit_lock());
     std::swap(op, join_operation_);
     is_joining_ = false;
+    // What the others agreed on meanwhile counts here too, so that numbers stay equal.
+    for (size_t kind = 0; kind < unnamed_submitted_.size(); ++kind)
+      unnamed_submitted_[kind] = std::max(unnamed_submitted_[kind], unnamed_agreed_[kind]);
   }
   if (op == nullptr)
     return fail(corrupted("all ranks are said to have joined, but this one did not"));
@@ -440,13 +442,35 @@ void Channel::finish(Operation& op, const Status& status) {
   host_.completed(op);
 }
 
-void Channel::trace_start(Operation& op, const Slot& slot) {
+std::string Channel::trace_name(const Operation& op, size_t index) {
+  if (op.name != nullptr) return op.name->name;
+  if (index < op.names.size()) return op.names[index]->name;
+  const std::string name = wire::unnamed_text(op.kind, op.unnamed_number);
+  return op.buffers.size() == 1 ? name : concat(name, '.', index);
+}
+
+void Channel::trace_start(const Operation& op) {
   trace::Timeline* timeline = timeline_.load(std::memory_order_acquire);
   if (timeline == nullptr) return;
-  for (const wire::TensorSpec& tensor : slot.requests[0].tensors) {
-    timeline->negotiate_end(tensor.name);
-    timeline->start(tensor.name, wire::kind_name(op.kind));
-    timeline->activity_start(tensor.name, concat("SHM_", wire::kind_name(op.kind)));
+  for (size_t t = 0; t < op.buffers.size(); ++t) {
+    const std::string name = trace_name(op, t);
+    timeline->negotiate_end(name);
+    timeline->start(name, wire::kind_name(op.kind));
+    timeline->activity_start(name, concat("SHM_", wire::kind_name(op.kind)));
+  }
+}
+
+// When each rank had submitted it, as its ring of last operations says.
+void Channel::trace_ready(const Operation& op) {
+  trace::Timeline* timeline = timeline_.load(std::memory_order_acquire);
+  if (timeline == nullptr || op.buffers.empty()) return;
+  const std::string flight_name = op.is_unnamed ? std::string() : trace_name(op, 0);
+  for (int rank = 0; rank < size(); ++rank) {
+    const Nanoseconds ago =
+        flight_.since_submission(options_.local_ranks[static_cast<size_t>(rank)], op.kind,
+                                 options_.id, flight_name, op.unnamed_number);
+    for (size_t t = 0; t < op.buffers.size(); ++t)
+      timeline->rank_ready(trace_name(op, t), rank, ago);
   }
 }
 
@@ -456,14 +480,15 @@ void Channel::trace_end(const Operation& op) {
   const wire::Request& request = op.slot != nullptr ? op.slot->request_of(me()) : *op.request;
   for (size_t t = 0; t < request.tensors.size(); ++t) {
     const wire::TensorSpec& tensor = request.tensors[t];
+    const std::string name = trace_name(op, t);
     if (op.status.is_ok()) {
       const auto& shape = t < op.outputs.size() ? op.outputs[t].shape : tensor.shape;
-      timeline->activity_end(tensor.name);
-      timeline->end(tensor.name, dtype_name(tensor.dtype), wire::shape_text(shape));
+      timeline->activity_end(name);
+      timeline->end(name, dtype_name(tensor.dtype), wire::shape_text(shape));
     } else {
-      timeline->negotiate_end(tensor.name);
-      timeline->start(tensor.name, "ERROR");
-      timeline->end(tensor.name, "", "");
+      timeline->negotiate_end(name);
+      timeline->start(name, "ERROR");
+      timeline->end(name, "", "");
     }
   }
 }
@@ -530,6 +555,13 @@ bool Channel::has_leaving_member() const {
   return false;
 }
 
+size_t Channel::first_closed_member() const {
+  for (int member = 0; member < size(); ++member) {
+    if (link_.is_closed(member)) return static_cast<size_t>(member);
+  }
+  return 0;
+}
+
 void Channel::close(const Status& status) {
   {
     SubmitGuard guard(host_.submit_lock());
@@ -540,14 +572,37 @@ void Channel::close(const Status& status) {
   fail_pending(status);
 }
 
-Status Channel::check_shared_words() const {
+Status Channel::check_shared_words() {
+  if (is_closed()) return Status::ok();
   HVD_TRY(order_.check());
+  HVD_TRY(check_own_records());
+  if (!link_.own_words_are_right()) {
+    return corrupted(concat("a counter of rank ", my_rank(),
+                            " in the shared segment of process set ", options_.id,
+                            " is not what it wrote"));
+  }
   if (!executor_.is_idle() && link_.want_is_nonsense()) {
     return corrupted(concat("a counter of rank ",
                             options_.global_ranks[static_cast<size_t>(link_.want_member())],
                             " in the shared segment is corrupted"));
   }
   return Status::ok();
+}
+
+// Records that some rank may still have to read.
+Status Channel::check_own_records() {
+  // Only tried: the lock's own word may be what is wrong.
+  if (!host_.submit_lock().try_lock()) return Status::ok();
+  Status status;
+  const uint32_t tail = tail_.load(std::memory_order_relaxed);
+  const uint32_t count = std::min(tail - watermark(), control::kRecords - 1);
+  for (uint32_t index = tail - count; index != tail && status.is_ok(); ++index) {
+    if (board_.has(me(), index)) continue;
+    status = corrupted(concat("record ", index, " of rank ", my_rank(), " has the sequence number ",
+                              board_.record(me(), index).seq.load(), ", it wrote ", index + 1));
+  }
+  host_.submit_lock().unlock();
+  return status;
 }
 
 std::vector<Channel::Waiting> Channel::waiting() const {
@@ -564,6 +619,7 @@ std::vector<Channel::Waiting> Channel::waiting() const {
     seen.push_back({name, static_cast<uint64_t>(rank) << 32 | index, {rank}});
   };
   for (int rank = 0; rank < size(); ++rank) {
+    auto unnamed = unnamed_agreed_;  // counted on over what is not agreed, in the rank's own order
     order_.for_unagreed(rank, [&](uint32_t index, uint32_t slot, const wire::Request* request) {
       if (slot == control::kJoinSlot) return;
       if (request == nullptr) {
@@ -571,8 +627,11 @@ std::vector<Channel::Waiting> Channel::waiting() const {
         if (found == nullptr) return;
         request = &found->requests[0];
       }
-      note(concat(wire::kind_lower_name(request->kind), " ", wire::display_name(*request, 0)), rank,
-           index);
+      const bool has_no_name = request->tensors.empty() || request->tensors[0].name.empty();
+      uint64_t& number = unnamed[static_cast<size_t>(request->kind)];
+      if (has_no_name) ++number;
+      note(concat(wire::kind_lower_name(request->kind), " ", wire::display_name(*request, number)),
+           rank, index);
     });
   }
   std::vector<Waiting> result;

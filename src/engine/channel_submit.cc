@@ -2,6 +2,7 @@
 // thread.
 #include <cstring>
 
+#include "base/cpu.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "engine/channel.h"
@@ -167,24 +168,36 @@ bool Channel::has_room() {
 }
 
 void Channel::publish(Operation& op) {
+  note_submission(op);
+  append_or_queue(op);
+}
+
+void Channel::publish_now(Operation& op) {
+  append_or_queue(op);
+  note_submission(op);
+}
+
+void Channel::note_submission(Operation& op) {
   const std::string_view name = op.name != nullptr  ? std::string_view(op.name->name)
                                 : !op.names.empty() ? std::string_view(op.names[0]->name)
                                                     : std::string_view();
-  op.flight = flight_.begin(op.kind, options_.id, op.bytes, name);
-  published_.store(published_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  uint64_t unnamed_number = 0;
+  if (HVD_UNLIKELY(op.is_unnamed && !op.buffers.empty()))
+    unnamed_number = op.unnamed_number = ++unnamed_submitted_[static_cast<size_t>(op.kind)];
+  op.flight = flight_.begin(op.kind, options_.id, op.bytes, name, unnamed_number);
   if (trace::Timeline* timeline = timeline_.load(std::memory_order_acquire);
       HVD_UNLIKELY(timeline != nullptr) && op.kind != wire::Kind::kBarrier) {
     op.is_traced = true;
     const auto kind = wire::kind_name(op.kind);
-    if (op.name != nullptr) timeline->negotiate_start(op.name->name, kind);
-    for (const NameState* state : op.names) timeline->negotiate_start(state->name, kind);
+    for (size_t t = 0; t < op.buffers.size(); ++t)
+      timeline->negotiate_start(trace_name(op, t), kind);
   }
-  if (HVD_UNLIKELY(!overflow_.empty() || !has_room())) {
-    overflow_.push_back(&op);
-    has_overflow_.store(true, std::memory_order_relaxed);
-    return;
-  }
-  append_record(op);
+}
+
+void Channel::append_or_queue(Operation& op) {
+  if (HVD_LIKELY(overflow_.empty() && has_room())) return append_record(op);
+  overflow_.push_back(&op);
+  has_overflow_.store(true, std::memory_order_relaxed);
 }
 
 void Channel::flush_overflow() {
@@ -219,6 +232,8 @@ void Channel::append_record(Operation& op) {
   record.view = slots_.version();
   tail_.store(index + 1, std::memory_order_relaxed);
   record.seq.store(index + 1, std::memory_order_release);
+  // The next record's line comes home while we wait for the peers, not when it is written.
+  prefetch_for_write(&board_.record(me(), index + 1));
 }
 
 void Channel::write_payload(Operation& op, Record& record, uint32_t index) {
@@ -249,6 +264,17 @@ void Channel::write_payload(Operation& op, Record& record, uint32_t index) {
 }
 
 void Channel::deposit(const Operation& op, std::byte* to) const {
+  if (HVD_LIKELY(op.slot->is_plain)) {
+    const uint32_t bytes = op.slot->deposit_bytes;
+    if (bytes == sizeof(uint32_t)) {
+      std::memcpy(to, op.buffers[0].input, sizeof(uint32_t));  // one store
+    } else if (bytes <= control::kInlineBytes) {
+      std::memcpy(to, op.buffers[0].input, bytes);
+    } else {
+      kernels_.copy_to_shared(to, op.buffers[0].input, bytes);
+    }
+    return;
+  }
   write_deposit(op, op.slot->request_of(me()), {size(), me(), &options_.global_ranks}, to);
 }
 

@@ -1,6 +1,8 @@
 // Life cycle and failure of the engine.
 #include "engine/engine.h"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -18,7 +20,23 @@ constexpr std::string_view kShutDownText =
     "this operation was pending, or by "
     "submitting it after one of the ranks had shut down";
 
-Status shut_down_status() { return Status(StatusCode::kShutDown, std::string(kShutDownText)); }
+std::string_view host_of(const shm::RankBlock& block) {
+  return {block.hostname, strnlen(block.hostname, sizeof block.hostname)};
+}
+
+// A shutdown that `leaver` (a rank of this host) began.
+Status shut_down_status(const shm::Job& job, int leaver) {
+  const shm::RankBlock& block = job.block(leaver);
+  return Status(StatusCode::kShutDown, concat(kShutDownText, ": rank ", block.global_rank,
+                                              " (host ", host_of(block), ") left first"));
+}
+
+// Of the ranks of this host, which began to leave first; `otherwise` if nobody has.
+int first_leaver(const shm::Job& job, int otherwise) {
+  const uint32_t word = job.header().first_leaver.load(std::memory_order_acquire);
+  return word >= 1 && word <= static_cast<uint32_t>(job.size()) ? static_cast<int>(word) - 1
+                                                                : otherwise;
+}
 
 Status check_one_host(const topology::Topology& t) {
   HVD_TRY(topology::check_topology(t));
@@ -88,6 +106,8 @@ Engine::Engine(EngineOptions options, std::unique_ptr<shm::Job> job)
       flight_(*job_),
       handles_(number_),
       registry_(job_->header().channel_pool_bytes),
+      meetings_(*job_),
+      processes_(*job_),
       stall_(settings_),
       sync_operation_(std::make_unique<Operation>()) {
   // Spinning with more runnable ranks than cores costs a scheduler tick per hop; a wake-up costs
@@ -97,6 +117,7 @@ Engine::Engine(EngineOptions options, std::unique_ptr<shm::Job> job)
       settings_.spin_count >= 0 ? static_cast<int>(settings_.spin_count) : (crowded ? 0 : 4000);
   yield_count_ =
       settings_.yield_count >= 0 ? static_cast<int>(settings_.yield_count) : (crowded ? 50 : 0);
+  quick_polls_ = std::min(spin_count_, 48);
   has_idle_cores_ = job_->core_count() > job_->size();
   ticks_per_second();  // measured here, not in the middle of a failure
 }
@@ -119,14 +140,28 @@ Status Engine::open_global_set(const std::vector<std::vector<int32_t>>& static_s
     HVD_TRY(start_timeline(settings_.timeline, settings_.timeline_mark_cycles));
   }
   const auto frozen_after = std::chrono::duration_cast<Nanoseconds>(settings_.frozen_peer_time);
-  HVD_TRY_ASSIGN(watch_, Watch::start(*this, *job_, frozen_after));
+  HVD_TRY(processes_.open());
+  HVD_TRY_ASSIGN(watch_, Watch::start(*this, *job_, processes_, frozen_after));
   background_ = std::jthread([this](const std::stop_token& stop) { background_main(stop); });
   HVD_TRY(agree_on_static_sets(static_sets));
   for (const auto& set : static_sets) {
-    auto added = add_process_set(set);
-    if (!added) return Status(added.status().code(), concat("init: ", added.status().message()));
+    if (Status status = add_static_set(set); !status)
+      return Status(status.code(), concat("init: ", status.message()));
   }
   return Status::ok();
+}
+
+// One that exists already is left out, on all ranks alike: whoever gave it to init can tell that it
+// got no id of its own.
+Status Engine::add_static_set(std::vector<int32_t> ranks) {
+  HVD_TRY(check_set_ranks(ranks, topology_.size));
+  if (const auto id = registry_.find(ranks)) {
+    HVD_LOG(kInfo, "init: process set [", join_text(ranks, ", ", 16),
+            "] is not added again: it has the id ", *id);
+    return Status::ok();
+  }
+  auto added = add_process_set(std::move(ranks));
+  return added ? Status::ok() : added.status();
 }
 
 // All ranks must ask for the same sets; a rank that asks for more would wait for ever.
@@ -208,6 +243,9 @@ void Engine::shutdown(Deadline deadline) {
   job_->wake(job_->rank());
   job_->wake_background(job_->rank());
   mine.state.store(static_cast<uint32_t>(shm::RankState::kLeaving), std::memory_order_seq_cst);
+  uint32_t nobody = 0;
+  job_->header().first_leaver.compare_exchange_strong(nobody,
+                                                      static_cast<uint32_t>(job_->rank()) + 1);
   job_->header().leaving.fetch_add(1, std::memory_order_seq_cst);
   bool has_role = role_.try_take();
   while (!has_role && !deadline.passed()) {
@@ -217,7 +255,7 @@ void Engine::shutdown(Deadline deadline) {
   }
   if (has_role) {
     drain(deadline);
-    fail_everything(health().is_ok() ? shut_down_status() : health());
+    fail_everything(health());
     role_.give_back();
   }
   mine.state.store(static_cast<uint32_t>(shm::RankState::kLeft), std::memory_order_seq_cst);
@@ -239,7 +277,8 @@ Status Engine::health() {
     MutexLock lock(failure_mutex_);
     return failure_;
   }
-  return is_closing_.load(std::memory_order_relaxed) ? shut_down_status() : Status::ok();
+  if (!is_closing_.load(std::memory_order_relaxed)) return Status::ok();
+  return shut_down_status(*job_, first_leaver(*job_, job_->rank()));
 }
 
 void Engine::fail(const Status& status, int rank) {
@@ -285,10 +324,8 @@ std::string Engine::recent_operations(size_t most) { return flight_.describe(job
 
 void Engine::peer_lost(int rank, const std::string& how) {
   const shm::RankBlock& peer = job_->block(rank);
-  fail(Status(StatusCode::kPeerLost,
-              concat("rank ", peer.global_rank, " (pid ", peer.pid.load(), ", host ",
-                     std::string_view(peer.hostname, strnlen(peer.hostname, sizeof peer.hostname)),
-                     ") ", how)),
+  fail(Status(StatusCode::kPeerLost, concat("rank ", peer.global_rank, " (pid ", peer.pid.load(),
+                                            ", host ", host_of(peer), ") ", how)),
        rank);
   tick();
 }
@@ -302,10 +339,32 @@ void Engine::peer_frozen(int rank, Nanoseconds silence) {
 // Once a second, from the watch thread: what nobody who waits would notice.
 void Engine::tick() {
   if (is_shut_down_.load(std::memory_order_relaxed)) return;
+  check_role_word();
   if (!role_.try_take()) return;  // whoever drives looks after itself
   if (!is_broken_.load()) look_after_idle(*global_);
   handle_failures();
   leave();
+}
+
+// A bit of the role word that nobody in this process has set would keep everybody out for ever. A
+// thread that was interrupted right behind setting it looks the same, so look often. Watch thread.
+void Engine::check_role_word() {
+  constexpr int kLooks = 200;
+  constexpr int kTicks = 3;
+  uint32_t stray = ~0u;
+  for (int look = 0; look < kLooks && stray != 0; ++look) {
+    uint32_t word = job_->mine().role.load();
+    if (role_.is_held()) word &= ~shm::kRoleBit;
+    if (submit_lock_.is_held()) word &= ~shm::kSubmitBit;
+    stray &= word;
+    if (look % 50 == 49) sched_yield();
+  }
+  stray_ticks_ = stray == 0 ? 0 : stray_ticks_ + 1;
+  if (stray_ticks_ < kTicks) return;
+  job_->mine().role.fetch_and(~stray);  // so that those who wait learn why
+  fail(corrupted(concat("the role word of rank ", topology_.rank,
+                        " in the shared segment has bits that it did not set: ", stray)),
+       topology_.rank);
 }
 
 void Engine::look_after_idle(Channel&) {
@@ -313,11 +372,20 @@ void Engine::look_after_idle(Channel&) {
     return fail(failure, topology_.rank);
   if (const Status status = job_->check_header(); !status.is_ok())
     return fail(status, topology_.rank);
+  const bool is_running =
+      job_->mine().state.load() == static_cast<uint32_t>(shm::RankState::kRunning);
+  if (!is_running && !is_shut_down_.load()) {
+    return fail(corrupted(concat("the state of rank ", topology_.rank,
+                                 " in the shared segment is not what it wrote")),
+                topology_.rank);
+  }
   for (Channel* channel : registry_.open_channels()) {
     if (const Status status = channel->check_shared_words(); !status.is_ok())
       return fail(status, topology_.rank);
+    channel->refuse_other_groupings();
   }
-  if (job_->header().leaving.load(std::memory_order_acquire) != 0) close_when_peers_leave();
+  if (job_->header().leaving.load(std::memory_order_acquire) != 0 || registry_.has_met())
+    close_when_peers_leave();
   const TimePoint now = std::chrono::steady_clock::now();
   if (stall_.is_due(now)) check_stalls(now);
 }
@@ -337,9 +405,26 @@ void Engine::close_when_peers_leave() {
     }
     if (channel.is_busy() && !channel.waits_for_closed_member())
       continue;  // still runs; look again later
-    channel.close(shut_down_status());
+    channel.close(status_without(channel));
     job_->wake_everybody();
   }
+}
+
+// Why a set of which a member takes no further part is closed.
+Status Engine::status_without(const Channel& channel) const {
+  const auto has_left = [&](int rank) {
+    return job_->block(rank).state.load() != static_cast<uint32_t>(shm::RankState::kRunning);
+  };
+  const std::vector<int>& ranks = channel.local_ranks();
+  const int first = first_leaver(*job_, -1);
+  if (std::find(ranks.begin(), ranks.end(), first) != ranks.end())
+    return shut_down_status(*job_, first);
+  const auto gone = std::find_if(ranks.begin(), ranks.end(), has_left);
+  if (gone != ranks.end()) return shut_down_status(*job_, *gone);
+  return Status(
+      StatusCode::kAborted,
+      concat("process set ", channel.id(), " [", join_text(channel.global_ranks(), ", ", 16),
+             "]: rank ", channel.global_ranks()[channel.first_closed_member()], " has left it"));
 }
 
 void Engine::check_stalls(TimePoint now) {
@@ -350,23 +435,50 @@ void Engine::check_stalls(TimePoint now) {
     };
     const StallReport report =
         stall_.look(now, channel->id(), channel->global_ranks(), channel->waiting(), last_done);
-    if (report.text.empty()) continue;
-    if (channel->me() == 0) {
-      statistics_.stall_warnings.add();
-      if (report.shut_down) {
-        HVD_LOG(kError, report.text);
-      } else {
-        HVD_LOG(kWarning, report.text);
-      }
-    }
+    if (act_on_stall(report, channel->local_ranks(), channel->me() == 0)) return;
+  }
+  check_stalled_meetings(now);
+}
+
+// Signals that a word of another process may ask for: not those that no handler can catch.
+static bool is_stall_signal(int32_t number) {
+  return number > 0 && number <= SIGRTMAX && number != SIGKILL && number != SIGSTOP;
+}
+
+Status Engine::check_stall_signal(int32_t number) {
+  if (number == 0 || is_stall_signal(number)) return Status::ok();
+  return invalid_argument(concat("stall signal: expected 0, or 1 to ", SIGRTMAX, " without ",
+                                 SIGKILL, " and ", SIGSTOP, ", got ", number));
+}
+
+Status Engine::set_stall_signal(int32_t number) {
+  HVD_TRY(check_stall_signal(number));
+  job_->mine().stall_signal.store(number);
+  return Status::ok();
+}
+
+bool Engine::act_on_stall(const StallReport& report, const std::vector<int>& local_ranks,
+                          bool reports) {
+  if (report.text.empty()) return false;
+  if (reports) {
+    statistics_.stall_warnings.add();
     if (report.shut_down) {
-      fail(Status(StatusCode::kStalled,
-                  concat("the stall limit (HOROVOD_STALL_SHUTDOWN_TIME_SECONDS) was reached. ",
-                         report.text)),
-           topology_.rank);
-      return;
+      HVD_LOG(kError, report.text);
+    } else {
+      HVD_LOG(kWarning, report.text);
+    }
+    for (const int member : report.missing) {
+      const int rank = local_ranks[static_cast<size_t>(member)];
+      const int32_t number = job_->block(rank).stall_signal.load();
+      if (is_stall_signal(number)) processes_.send_signal(rank, number);
     }
   }
+  if (!report.shut_down) return false;
+  fail(Status(StatusCode::kStalled,
+              concat("the stall limit (HOROVOD_STALL_SHUTDOWN_TIME_SECONDS) was reached. ",
+                     report.text)),
+       topology_.rank);
+  return true;
 }
 
 // ---- timeline
@@ -404,7 +516,9 @@ Status Engine::stop_timeline() {
 
 Engine::OrderCounts Engine::order_counts() {
   OrderCounts counts;
-  for (const int32_t id : registry_.ids()) {
+  std::vector<int32_t> ids = registry_.ids();
+  for (const int32_t id : registry_.met_ids()) ids.push_back(id);
+  for (const int32_t id : ids) {
     const Channel* channel = registry_.channel(id);
     if (channel == nullptr) continue;
     counts.lockstep += channel->lockstep_count();

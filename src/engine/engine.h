@@ -28,7 +28,9 @@
 #include "base/thread_annotations.h"
 #include "engine/channel.h"
 #include "engine/handle_table.h"
+#include "engine/peer_processes.h"
 #include "engine/prepared.h"
+#include "engine/set_changes.h"
 #include "engine/set_registry.h"
 #include "engine/stall_monitor.h"
 #include "engine/watch.h"
@@ -55,6 +57,7 @@ class Engine final : public ChannelHost, public WatchHost {
   ~Engine() override;
 
   const topology::Topology& topology() const { return topology_; }
+  uint64_t number() const { return number_; }  // among the engines of this process
   // Lets agreed operations finish, fails the rest, tells the others. May block up to the deadline.
   // Idempotent.
   void shutdown(Deadline deadline)
@@ -83,6 +86,11 @@ class Engine final : public ChannelHost, public WatchHost {
   // ---- process sets: values as in hvd.h, negative codes on failure ----
   Result<int32_t> add_process_set(std::vector<int32_t> ranks);
   Result<bool> remove_process_set(int32_t id);
+  // Only the members call, in any order; may block until all have come.
+  Result<int32_t> meet_process_set(std::string_view key, std::vector<int32_t> ranks,
+                                   Deadline deadline);
+  // Lets agreed operations of the set finish, fails the rest.
+  Status leave_process_set(int32_t id);
   const SetRegistry& sets() const { return registry_; }
   bool dynamic_process_sets() const { return settings_.dynamic_process_sets; }
 
@@ -90,6 +98,9 @@ class Engine final : public ChannelHost, public WatchHost {
   Result<void*> alloc_buffer(size_t bytes);
   Status free_buffer(void* data);
   bool is_shared(const void* data, size_t bytes) { return job_->arena().contains(data, bytes); }
+  // The signal that peers send this process when a stall report names this rank; 0: none.
+  Status set_stall_signal(int32_t number);
+  static Status check_stall_signal(int32_t number);
   Status start_timeline(const std::string& path, bool mark_cycles);
   Status stop_timeline();
   bool timeline_is_armed() const { return !settings_.timeline.empty(); }
@@ -121,7 +132,7 @@ class Engine final : public ChannelHost, public WatchHost {
   void peer_lost(int rank, const std::string& how) override;
   void peer_frozen(int rank, Nanoseconds silence) override;
   void tick() override;
-  bool is_waiting() override { return pending_count() != 0; }
+  bool is_waiting() override { return pending_count() != 0 || set_changes_.any(); }
 
   Result<Channel*> channel_of(int32_t set, std::string_view what);
   Status closed_status();
@@ -133,18 +144,32 @@ class Engine final : public ChannelHost, public WatchHost {
   template <typename Done>
   void park(Channel& first, const Done& done, Deadline deadline) HVD_REQUIRES(role_);
   void look_after_idle(Channel& first) HVD_REQUIRES(role_);
+  void check_role_word();
   // No other channel needs stepping while this one is driven.
   bool is_alone(const Channel& first) const {
-    return registry_.open_channels().size() == 1 && !first.is_closed();
+    return registry_.open_channels().size() == 1 && !first.is_closed() && !set_changes_.any();
   }
   shm::Want want_of(const Channel& first) const {
     return is_alone(first) ? first.want() : shm::Want{};
   }
+  Status add_static_set(std::vector<int32_t> ranks);
   Status agree_on_static_sets(const std::vector<std::vector<int32_t>>& sets);
+  // Sets that members open and close among themselves; see engine_meet.cc.
+  void settle_set_changes() HVD_REQUIRES(role_);
+  bool settle_meeting(SetChange& change) HVD_REQUIRES(role_);
+  bool settle_leaving(SetChange& change) HVD_REQUIRES(role_);
+  Status open_met_set(const SetChange& change) HVD_REQUIRES(role_);
+  Status give_up_meeting(const std::shared_ptr<SetChange>& change);
+  Status withdraw_from(const shm::MeetingPlace& place);
+  void check_stalled_meetings(TimePoint now) HVD_REQUIRES(role_);
   void handle_failures() HVD_REQUIRES(role_);
   void close_when_peers_leave() HVD_REQUIRES(role_);
+  Status status_without(const Channel& channel) const HVD_REQUIRES(role_);
   bool waits_for_somebody_who_left() HVD_REQUIRES(role_);
   void check_stalls(TimePoint now) HVD_REQUIRES(role_);
+  // Logs a report, if it is this rank's to report. True: the limit was reached, the job has failed.
+  bool act_on_stall(const StallReport& report, const std::vector<int>& local_ranks, bool reports)
+      HVD_REQUIRES(role_);
   void drain(Deadline deadline) HVD_REQUIRES(role_);
   bool is_busy() const HVD_REQUIRES(role_);
   void ring_sleepers();
@@ -186,6 +211,9 @@ class Engine final : public ChannelHost, public WatchHost {
   Statistics statistics_;
   HandleTable handles_;
   SetRegistry registry_;
+  shm::MeetingTable meetings_;
+  SetChanges set_changes_;
+  PeerProcesses processes_;
   StallMonitor stall_;
 
   Channel* global_ = nullptr;  // set 0, the fast path
@@ -195,6 +223,7 @@ class Engine final : public ChannelHost, public WatchHost {
   std::vector<std::unique_ptr<Operation>> late_operations_ HVD_GUARDED_BY(role_);
 
   // waiting policy, decided once from ranks and cores
+  int quick_polls_ = 0;
   int spin_count_ = 0;
   int yield_count_ = 0;
   bool has_idle_cores_ = false;
@@ -219,6 +248,8 @@ class Engine final : public ChannelHost, public WatchHost {
   Mutex timeline_mutex_;
   std::vector<std::unique_ptr<trace::Timeline>> timelines_
       HVD_GUARDED_BY(timeline_mutex_);  // the last one is in use
+
+  int stray_ticks_ = 0;  // of check_role_word()
 
   std::unique_ptr<Watch> watch_;
   std::jthread background_;  // last: joined before what it uses goes

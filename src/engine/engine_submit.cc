@@ -37,6 +37,7 @@ void Engine::completed(Operation& op) {
     const uint64_t handle = op.handle;
     const Status status = op.status;
     handles_.completed(op, HandleTable::Keep::kYes);  // the handle is valid in the callback
+    const InCallback scope;
     callback(context, handle, static_cast<int>(status.code()), status.message().c_str());
     handles_.let_go(op);
   }
@@ -78,6 +79,7 @@ void Engine::leave() {
 
 StepResult Engine::step_all(Channel::Effort effort) {
   StepResult result = StepResult::kNothing;
+  if (HVD_UNLIKELY(set_changes_.any())) settle_set_changes();
   // By index: an operation of the global set may open or close a channel.
   for (size_t i = 0; i < registry_.open_channels().size(); ++i) {
     Channel& channel = *registry_.open_channels()[i];
@@ -104,16 +106,20 @@ StepResult Engine::step_all(Channel::Effort effort) {
 template <typename Admit>
 Status Engine::run_here(Channel& channel, const Admit& admit,
                         Deadline deadline) HVD_NO_THREAD_SAFETY_ANALYSIS {
+  role_.note_taken();
+  submit_lock_.note_taken();
   Operation& op = *sync_operation_;
   op.reset();
   auto& word = job_->mine().role;
   if (Status status = admit(op); HVD_UNLIKELY(!status.is_ok())) {
+    submit_lock_.note_free();
     word.store(shm::kRoleBit, std::memory_order_release);
     leave();
     return status;
   }
-  channel.publish(op);
+  channel.publish_now(op);
   submitted_.store(submitted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  submit_lock_.note_free();
   word.store(shm::kRoleBit,
              std::memory_order_release);  // both bits are ours: a plain store drops one
   drive(
@@ -382,15 +388,7 @@ Status Engine::barrier(int32_t set, Deadline deadline) {
 }
 
 Result<int32_t> Engine::add_process_set(std::vector<int32_t> ranks) {
-  std::sort(ranks.begin(), ranks.end());
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i] < 0 || ranks[i] >= topology_.size || (i > 0 && ranks[i] == ranks[i - 1])) {
-      return invalid_argument(concat(
-          "process set [", join_text(ranks, ", ", 16), "]: rank ", ranks[i],
-          i > 0 && ranks[i] == ranks[i - 1] ? " occurs twice" : " is outside the job of size ",
-          i > 0 && ranks[i] == ranks[i - 1] ? std::string() : concat(topology_.size)));
-    }
-  }
+  HVD_TRY(check_set_ranks(ranks, topology_.size));
   Submission s;
   s.kind = wire::Kind::kProcessSetAdd;
   s.ranks = ranks;

@@ -4,6 +4,8 @@
 
 #include <sched.h>
 
+#include <algorithm>
+
 #include "engine/engine.h"
 #include "shm/futex.h"
 
@@ -15,11 +17,15 @@ inline constexpr Nanoseconds kLongestSleep = std::chrono::milliseconds(100);
 inline constexpr Nanoseconds kOverflowSleep = std::chrono::milliseconds(1);
 // Polls without progress before a peer that nobody drives is woken (about 6 us).
 inline constexpr int kLateRingPolls = 200;
+inline constexpr int kBlindYields = 8;
 
 template <typename Done>
 void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
   uint32_t advanced = 0;
   for (int idle = 0;;) {
+    // Peers that run in step with us answer within these looks, which cost nothing but a load.
+    for (int quick = 0; idle == 0 && quick < quick_polls_ && first.is_waiting(); ++quick)
+      cpu_pause();
     if (first.step(Channel::Effort::kOne) == StepResult::kAdvanced) {
       idle = 0;
       if (HVD_LIKELY(done())) return;
@@ -49,7 +55,9 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
       cpu_pause();
       continue;
     }
-    if (idle < spin_count_ + yield_count_ && first.waits_for_driven_peers()) {
+    // A peer that nobody drives may be about to call: it gets a few turns before we sleep.
+    if (idle < spin_count_ + std::min(yield_count_, kBlindYields) ||
+        (idle < spin_count_ + yield_count_ && first.waits_for_driven_peers())) {
       sched_yield();
       continue;
     }

@@ -22,7 +22,10 @@ std::string Flight::describe_entry(const shm::FlightEntry& entry) const {
   const auto seconds_ago = [&](uint64_t ticks) {
     return ticks == 0 || ticks > now ? 0.0 : static_cast<double>(now - ticks) / ticks_per_second();
   };
-  const std::string name(entry.name, std::min<size_t>(entry.name_length, sizeof entry.name));
+  std::string name(entry.name, std::min<size_t>(entry.name_length, sizeof entry.name));
+  const uint64_t unnamed = entry.unnamed_number.load(std::memory_order_relaxed);
+  if (name.empty() && unnamed != 0 && entry.kind < wire::kKindCount)
+    name = wire::unnamed_text(static_cast<wire::Kind>(entry.kind), unnamed);
   const auto kind = entry.kind < wire::kKindCount
                         ? wire::kind_lower_name(static_cast<wire::Kind>(entry.kind))
                         : "?";
@@ -56,6 +59,30 @@ std::string Flight::describe(int rank, size_t most) const {
     text += describe_entry(entry);
   }
   return text;
+}
+
+Nanoseconds Flight::since_submission(int rank, wire::Kind kind, uint32_t channel,
+                                     std::string_view name, uint64_t unnamed_number) const {
+  const shm::RankBlock& block = job_.block(rank);
+  const uint32_t last = block.flight_next.load(std::memory_order_acquire);
+  const std::string_view end =
+      name.substr(name.size() - std::min(name.size(), sizeof block.flight[0].name));
+  for (uint32_t n = 0; n < shm::kFlightEntries && n < last; ++n) {
+    const shm::FlightEntry& entry = block.flight[(last - n) % shm::kFlightEntries];
+    if (entry.number.load(std::memory_order_acquire) != last - n ||
+        entry.kind != static_cast<uint8_t>(kind) || entry.channel != channel ||
+        std::string_view(entry.name, std::min<size_t>(entry.name_length, sizeof entry.name)) !=
+            end ||
+        (end.empty() && entry.unnamed_number.load(std::memory_order_relaxed) != unnamed_number)) {
+      continue;
+    }
+    const uint64_t now = ticks_now();
+    const uint64_t then = entry.submitted.load(std::memory_order_relaxed);
+    if (then > now) return Nanoseconds(0);
+    return Nanoseconds(
+        static_cast<int64_t>(static_cast<double>(now - then) / ticks_per_second() * 1e9));
+  }
+  return Nanoseconds(0);
 }
 
 }  // namespace hvd::engine

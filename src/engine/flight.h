@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/cpu.h"
 #include "shm/job.h"
 #include "wire/request.h"
 
@@ -22,7 +23,8 @@ class Flight {
   explicit Flight(const shm::Job& job) : job_(job), mine_(job.mine()) {}
 
   // Returns the number of the entry.
-  uint32_t begin(wire::Kind kind, uint32_t channel, uint64_t bytes, std::string_view name);
+  uint32_t begin(wire::Kind kind, uint32_t channel, uint64_t bytes, std::string_view name,
+                 uint64_t unnamed_number);
   void set_state(uint32_t number, FlightState state) {
     shm::FlightEntry& entry = mine_.flight[number % shm::kFlightEntries];
     if (entry.number.load(std::memory_order_relaxed) == number) {
@@ -30,6 +32,11 @@ class Flight {
     }
   }
   void end(uint32_t number, FlightState state);
+
+  // How long ago `rank` submitted its last operation of this kind and name; zero if it is not
+  // there.
+  Nanoseconds since_submission(int rank, wire::Kind kind, uint32_t channel, std::string_view name,
+                               uint64_t unnamed_number) const;
 
   // One line per operation of `rank`, oldest first, at most `most`; no newline after the last.
   std::string describe(int rank, size_t most) const;
@@ -42,7 +49,7 @@ class Flight {
 };
 
 inline uint32_t Flight::begin(wire::Kind kind, uint32_t channel, uint64_t bytes,
-                              std::string_view name) {
+                              std::string_view name, uint64_t unnamed_number) {
   const uint32_t number = mine_.flight_next.load(std::memory_order_relaxed) + 1;
   mine_.flight_next.store(number, std::memory_order_relaxed);
   shm::FlightEntry& entry = mine_.flight[number % shm::kFlightEntries];
@@ -55,7 +62,11 @@ inline uint32_t Flight::begin(wire::Kind kind, uint32_t channel, uint64_t bytes,
   // The end of a name tells more than its beginning.
   const size_t length = std::min(name.size(), sizeof entry.name);
   entry.name_length = static_cast<uint8_t>(length);
-  if (length > 0) std::memcpy(entry.name, name.data() + (name.size() - length), length);
+  if (HVD_LIKELY(length > 0)) {
+    std::memcpy(entry.name, name.data() + (name.size() - length), length);
+  } else {
+    entry.unnamed_number.store(unnamed_number, std::memory_order_relaxed);
+  }
   entry.number.store(number, std::memory_order_release);
   return number;
 }

@@ -59,6 +59,7 @@ struct Operation {
   NameState* name = nullptr;               // of a single named tensor
   std::vector<NameState*> names;           // of a named group
   bool is_unnamed = false;
+  uint64_t unnamed_number = 0;  // which unnamed one of its kind; for display
   bool needs_background = false;
   bool waiter_only = false;
   CallbackFn on_complete = nullptr;

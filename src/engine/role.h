@@ -19,13 +19,16 @@ class HVD_CAPABILITY("submit lock") SubmitLock {
  public:
   explicit SubmitLock(std::atomic<uint32_t>& word) : word_(word) {}
 
+  bool try_lock() HVD_TRY_ACQUIRE(true) {
+    uint32_t seen = word_.load(std::memory_order_relaxed);
+    if ((seen & shm::kSubmitBit) != 0 ||
+        !word_.compare_exchange_weak(seen, seen | shm::kSubmitBit, std::memory_order_acquire))
+      return false;
+    note_taken();
+    return true;
+  }
   void lock() HVD_ACQUIRE() {
-    for (int tries = 0;; ++tries) {
-      uint32_t seen = word_.load(std::memory_order_relaxed);
-      if ((seen & shm::kSubmitBit) == 0 &&
-          word_.compare_exchange_weak(seen, seen | shm::kSubmitBit, std::memory_order_acquire)) {
-        return;
-      }
+    for (int tries = 0; !try_lock(); ++tries) {
       // The holder copies at most a small payload; if it lost its core, give it ours.
       if (tries < 200)
         cpu_pause();
@@ -34,10 +37,20 @@ class HVD_CAPABILITY("submit lock") SubmitLock {
     }
   }
   // A full fence: orders what was published before the question who sleeps.
-  void unlock() HVD_RELEASE() { word_.fetch_and(~shm::kSubmitBit, std::memory_order_seq_cst); }
+  void unlock() HVD_RELEASE() {
+    note_free();
+    word_.fetch_and(~shm::kSubmitBit, std::memory_order_seq_cst);
+  }
+
+  // What this process knows, to be compared with the word in shared memory: told by whoever takes
+  // or drops the bit itself.
+  void note_taken() { is_held_.store(true, std::memory_order_relaxed); }
+  void note_free() { is_held_.store(false, std::memory_order_relaxed); }
+  bool is_held() const { return is_held_.load(std::memory_order_relaxed); }
 
  private:
   std::atomic<uint32_t>& word_;
+  std::atomic<bool> is_held_{false};
 };
 
 class HVD_CAPABILITY("engine role") EngineRole {
@@ -47,18 +60,27 @@ class HVD_CAPABILITY("engine role") EngineRole {
   bool try_take() HVD_TRY_ACQUIRE(true) {
     uint32_t seen = word_.load(std::memory_order_relaxed);
     while ((seen & shm::kRoleBit) == 0) {
-      if (word_.compare_exchange_weak(seen, seen | shm::kRoleBit, std::memory_order_seq_cst))
+      if (word_.compare_exchange_weak(seen, seen | shm::kRoleBit, std::memory_order_seq_cst)) {
+        note_taken();
         return true;
+      }
     }
     return false;
   }
-  void give_back() HVD_RELEASE() { word_.fetch_and(~shm::kRoleBit, std::memory_order_seq_cst); }
+  void give_back() HVD_RELEASE() {
+    is_held_.store(false, std::memory_order_relaxed);
+    word_.fetch_and(~shm::kRoleBit, std::memory_order_seq_cst);
+  }
+  // See SubmitLock.
+  void note_taken() { is_held_.store(true, std::memory_order_relaxed); }
+  bool is_held() const { return is_held_.load(std::memory_order_relaxed); }
   // A full fence that every tool understands: a read-modify-write of a word this rank owns.
   void fence() { word_.fetch_or(0, std::memory_order_seq_cst); }
   bool is_taken() const { return (word_.load(std::memory_order_seq_cst) & shm::kRoleBit) != 0; }
 
  private:
   std::atomic<uint32_t>& word_;
+  std::atomic<bool> is_held_{false};
 };
 
 class HVD_SCOPED_CAPABILITY SubmitGuard {

@@ -1,7 +1,8 @@
-// set_registry.h - the process sets of a job and where their channels lie in the segment. A
-// replicated state machine: every rank applies the same additions and removals in the agreed order
-// of the global set. Removed ids are reused first in, first out. Changes need the engine role;
-// reading is for any thread.
+// set_registry.h - the process sets of a job and where their channels lie in the segment.
+// Agreed sets are a replicated state machine: every rank applies the same additions and removals in
+// the agreed order of the global set. Removed ids are reused first in, first out. Met sets are
+// those that their members opened among themselves (shm/meeting_table.h): known to members alone,
+// with ids of their own. Changes need the engine role; reading is for any thread.
 #pragma once
 
 #include <atomic>
@@ -15,12 +16,18 @@
 #include "base/status.h"
 #include "base/thread_annotations.h"
 #include "engine/channel.h"
+#include "shm/meeting_table.h"
 
 namespace hvd::engine {
+
+// Sorts the ranks of a set; fails if one is outside the job or occurs twice.
+Status check_set_ranks(std::vector<int32_t>& ranks, int size);
 
 class SetRegistry {
  public:
   static constexpr int32_t kMaxSets = 4096;
+  static constexpr int32_t kFirstMetId = 2048;  // agreed sets lie below
+  static_assert(kFirstMetId + static_cast<int32_t>(shm::kMeetings) <= kMaxSets);
   explicit SetRegistry(uint64_t pool_bytes) : pool_bytes_(pool_bytes), channels_(kMaxSets) {}
 
   struct Place {
@@ -36,6 +43,15 @@ class SetRegistry {
   // Takes a set away; its channel (if this rank is a member) stays alive until the registry goes.
   Status remove(int32_t id) HVD_EXCLUDES(mutex_);
 
+  static int32_t met_id(const shm::MeetingPlace& place) {
+    return kFirstMetId + static_cast<int32_t>(place.index);
+  }
+  void open_met(const shm::MeetingPlace& place, std::unique_ptr<Channel> channel)
+      HVD_EXCLUDES(mutex_);
+  // Like remove(). nullopt: no such set.
+  std::optional<shm::MeetingPlace> close_met(int32_t id) HVD_EXCLUDES(mutex_);
+  bool has_met() const { return met_count_.load(std::memory_order_relaxed) != 0; }
+
   // nullptr: unknown set, or this rank is not a member. One load: the fast path.
   Channel* channel(int32_t id) const {
     return id < 0 || id >= kMaxSets
@@ -43,12 +59,17 @@ class SetRegistry {
                : channels_[static_cast<size_t>(id)].load(std::memory_order_acquire);
   }
   std::optional<std::vector<int32_t>> ranks(int32_t id) const HVD_EXCLUDES(mutex_);
-  std::vector<int32_t> ids() const HVD_EXCLUDES(mutex_);
+  // The agreed set of exactly these (sorted) ranks.
+  std::optional<int32_t> find(const std::vector<int32_t>& ranks) const HVD_EXCLUDES(mutex_);
+  std::vector<int32_t> ids() const HVD_EXCLUDES(mutex_);      // of agreed sets
+  std::vector<int32_t> met_ids() const HVD_EXCLUDES(mutex_);  // of met sets
   // Channels of this rank, for stepping. Needs the engine role.
   const std::vector<Channel*>& open_channels() const { return open_; }
 
  private:
   uint64_t find_region(uint64_t bytes) const HVD_REQUIRES(mutex_);
+  void publish(int32_t id, std::unique_ptr<Channel> channel) HVD_REQUIRES(mutex_);
+  void hide(int32_t id) HVD_REQUIRES(mutex_);
 
   struct Set {
     std::vector<int32_t> ranks;
@@ -58,6 +79,8 @@ class SetRegistry {
   const uint64_t pool_bytes_;
   mutable Mutex mutex_;
   std::map<int32_t, Set> sets_ HVD_GUARDED_BY(mutex_);
+  std::map<int32_t, shm::MeetingPlace> met_ HVD_GUARDED_BY(mutex_);
+  std::atomic<uint32_t> met_count_{0};  // of met_; a hint
   std::deque<int32_t> free_ids_ HVD_GUARDED_BY(mutex_);
   int32_t next_id_ HVD_GUARDED_BY(mutex_) = 0;
   std::vector<std::atomic<Channel*>> channels_;  // published by open(), cleared by remove()

@@ -52,13 +52,15 @@ StallReport StallMonitor::look(TimePoint now, uint32_t set,
       " s. Either a rank is slow, or ranks submit different operations, which never completes.\n"
       "Process set ",
       set, ", missing ranks and what they miss:");
+  std::vector<int> missing;
   for (const auto& [rank, names] : stalled) {
+    missing.push_back(rank);
     const auto global = global_ranks[static_cast<size_t>(rank)];
     text += concat("\n", global, shut_down ? "!" : "", ": [", join_text(names, ", ", 6), "]");
     const std::string last = last_done(rank);
     text += concat("\n   rank ", global, " did last: ", last.empty() ? "nothing yet" : last);
   }
-  return {text, shut_down};
+  return {text, shut_down, missing};
 }
 
 }  // namespace hvd::engine

@@ -19,6 +19,7 @@ namespace hvd::engine {
 struct StallReport {
   std::string text;  // empty: nothing to say
   bool shut_down = false;
+  std::vector<int> missing = {};  // set ranks that it names
 };
 
 class StallMonitor {

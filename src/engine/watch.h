@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
+#include "engine/peer_processes.h"
 #include "shm/job.h"
 
 namespace hvd::engine {
@@ -31,20 +32,19 @@ class WatchHost {
 class Watch {
  public:
   static Result<std::unique_ptr<Watch>> start(WatchHost& host, const shm::Job& job,
+                                              const PeerProcesses& processes,
                                               Nanoseconds frozen_after);
   ~Watch();
 
  private:
-  Watch(WatchHost& host, const shm::Job& job, Nanoseconds frozen_after);
-  Status open_peers();
+  Watch(WatchHost& host, const shm::Job& job, const PeerProcesses& processes,
+        Nanoseconds frozen_after);
   void main(const std::stop_token& stop);
   void sleep(Nanoseconds span);
   void look_for_deaths();
   void look_for_frozen(Nanoseconds since_last);
-  bool is_gone(int rank) const;
 
   struct Peer {
-    UniqueFd process;  // readable when it has ended; invalid: not watched that way
     uint32_t heartbeat = 0;
     Nanoseconds silence{0};
     bool reported = false;
@@ -52,6 +52,7 @@ class Watch {
   };
   WatchHost& host_;
   const shm::Job& job_;
+  const PeerProcesses& processes_;
   const Nanoseconds frozen_after_;
   Nanoseconds period_;
   UniqueFd stop_event_;

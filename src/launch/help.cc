@@ -1,8 +1,8 @@
 #include "launch/help.h"
 
 #include "base/text.h"
+#include "base/version.h"
 #include "launch/option_table.h"
-#include "launch/version.h"
 
 namespace hvd::launch {
 namespace {
@@ -59,7 +59,7 @@ std::string option_line(const OptionInfo& option) {
 }  // namespace
 
 std::string help_text() {
-  std::string text = concat("horovodrun ", kVersion, "\n", kUsage);
+  std::string text = concat("horovodrun ", version_text(), "\n", kUsage);
   for (const OptionInfo& option : option_table()) text += option_line(option);
   return text + kRest;
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/parse.h"
 #include "base/text.h"
-#include "launch/numbers.h"
 #include "launch/options.h"
 
 namespace hvd::launch {
@@ -21,9 +21,9 @@ Result<HostSlots> parse_host(std::string_view item) {
       !std::all_of(host.begin(), host.end(), is_host_character)) {
     return invalid_argument(concat("-H: expected host:slots, got '", item, "'"));
   }
-  HVD_TRY_ASSIGN(const int64_t slots,
-                 parse_whole_number(item.substr(colon + 1), concat("-H ", host), {1, kMaxWorkers}));
-  return HostSlots{std::string(host), static_cast<int32_t>(slots)};
+  const auto slots = parse_integer(item.substr(colon + 1), {1, kMaxWorkers});
+  if (!slots) return blame(concat("-H ", host), slots.status());
+  return HostSlots{std::string(host), static_cast<int32_t>(*slots)};
 }
 
 bool is_this_machine(std::string_view host, std::string_view own_hostname) {

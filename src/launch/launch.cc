@@ -12,10 +12,10 @@
 #include <csignal>
 
 #include "base/text.h"
+#include "base/version.h"
 #include "launch/command_path.h"
 #include "launch/help.h"
 #include "launch/start.h"
-#include "launch/version.h"
 
 namespace hvd::launch {
 namespace {
@@ -205,7 +205,7 @@ int run_launcher(std::span<const std::string> arguments, const EnvironmentList& 
   if (!options.is_ok()) return fail(terminal, options.status());
   if (options.value().request != Request::kRun) {
     const bool is_help = options.value().request == Request::kHelp;
-    terminal.out().append(is_help ? help_text() : concat(kVersion, "\n"));
+    terminal.out().append(is_help ? help_text() : concat(version_text(), "\n"));
     flush_all(terminal, nullptr, Deadline::never());
     return code(LauncherExit::kSuccess);
   }

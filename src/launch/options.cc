@@ -2,8 +2,8 @@
 
 #include <string_view>
 
+#include "base/parse.h"
 #include "base/text.h"
-#include "launch/numbers.h"
 #include "launch/option_table.h"
 
 namespace hvd::launch {
@@ -35,15 +35,15 @@ Result<GivenOption> identify(std::string_view argument) {
 Status apply(const GivenOption& given, std::string_view value, Options& options) {
   switch (given.info->id) {
     case OptionId::kNumProc: {
-      HVD_TRY_ASSIGN(const int64_t count,
-                     parse_whole_number(value, given.spelling, {1, kMaxWorkers}));
-      options.num_proc = static_cast<int32_t>(count);
+      const auto count = parse_integer(value, {1, kMaxWorkers});
+      if (!count) return blame(given.spelling, count.status());
+      options.num_proc = static_cast<int32_t>(*count);
       break;
     }
     case OptionId::kStartTimeout: {
-      HVD_TRY_ASSIGN(const int64_t seconds,
-                     parse_whole_number(value, given.spelling, {1, kMaxTimeoutSeconds}));
-      options.start_timeout = std::chrono::seconds(seconds);
+      const auto seconds = parse_integer(value, {1, kMaxTimeoutSeconds});
+      if (!seconds) return blame(given.spelling, seconds.status());
+      options.start_timeout = std::chrono::seconds(*seconds);
       break;
     }
     case OptionId::kHosts:

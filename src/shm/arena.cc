@@ -46,6 +46,11 @@ Result<std::byte*> Arena::alloc(size_t bytes) {
   return segment_.data() + offset_ + at;
 }
 
+bool Arena::has_buffers() const {
+  MutexLock lock(mutex_);
+  return !used_.empty();
+}
+
 Status Arena::free(void* data) {
   size_t length = 0;
   const bool inside = segment_.contains(data, 1);

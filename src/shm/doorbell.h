@@ -45,7 +45,8 @@ class Doorbell {
 
   // Where a flag lies, as Want::where.
   uint32_t place_of(const std::atomic<uint32_t>& word) const {
-    return static_cast<uint32_t>((reinterpret_cast<const char*>(&word) - base_) / kCacheLine);
+    const auto line = (reinterpret_cast<const char*>(&word) - base_) / kCacheLine;
+    return static_cast<uint32_t>(line) & kWantPlaces;  // two places may look alike: a wake too many
   }
 
   uint64_t wakes_sent() const { return wakes_sent_.load(std::memory_order_relaxed); }

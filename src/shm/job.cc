@@ -101,7 +101,11 @@ void Job::attach(std::shared_ptr<Segment> segment, const JobOptions& options) {
       shape_.arena_bytes);
 }
 
-Job::~Job() = default;
+Job::~Job() {
+  // Tensors may lie in buffers that nobody has freed: reading one must not be a segmentation fault.
+  if (arena_ != nullptr && arena_->has_buffers() && segment_.use_count() == 1)
+    segment_->leave_mapped();
+}
 
 void Job::introduce(const JobOptions& options) {
   RankBlock& block = mine();

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "shm/arena.h"
 #include "shm/job_layout.h"
+#include "shm/meeting_table.h"
 #include "shm/segment.h"
 
 namespace hvd::shm {
@@ -51,6 +52,11 @@ class Job {
   Arena& arena() { return *arena_; }
   // As this rank knows it, whatever the header says now.
   uint64_t channel_pool_offset() const { return shape_.channel_pool_offset; }
+  uint64_t met_pool_offset() const { return shape_.met_pool_offset; }
+  uint64_t met_pool_bytes() const { return shape_.met_pool_bytes; }
+  MeetingBoard& meetings() const {
+    return *reinterpret_cast<MeetingBoard*>(base() + shape_.meetings_offset);
+  }
   // Buffer `offset`, `bytes` long, in the arena of `rank`; nullptr if it does not fit there.
   std::byte* arena_address(int rank, uint64_t offset, uint64_t bytes) const;
 

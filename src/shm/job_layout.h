@@ -1,7 +1,7 @@
 // job_layout.h - what lies where in a job's segment, and the words that ranks share outside
 // channels.
 //
-//   JobHeader | RankBlock x size | channel pool | arena of rank 0 | arena of rank 1 | ...
+//   JobHeader | RankBlock x size | MeetingBoard | channel pool | pool of met sets | arena x size
 //
 // Memory from a new segment is zero, and zero is a valid start value of every word here.
 // Whoever reads an index or a length from here distrusts it: a corrupted segment must become a
@@ -17,7 +17,7 @@
 namespace hvd::shm {
 
 inline constexpr uint64_t kJobMagic = 0x31'64'76'6f'72'6f'68'2bull;  // "+horovd1"
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 inline constexpr int kMaxRanksPerHost = 256;
 
 // The first failure of the job; whoever wins the compare-and-swap on `state` writes it.
@@ -43,6 +43,7 @@ struct alignas(kLineSpacing) JobHeader {
   alignas(kLineSpacing) std::atomic<uint32_t> parked;
   // How many ranks have begun to leave (shutdown). Never falls.
   alignas(kLineSpacing) std::atomic<uint32_t> leaving;
+  std::atomic<uint32_t> first_leaver;  // 1 + the rank that began first; written before `leaving`
   alignas(kLineSpacing) FailureBlock failure;
 };
 
@@ -62,6 +63,7 @@ struct alignas(kCacheLine) FlightEntry {
   // Ticks; atomic because an entry may be used again while an old operation ends.
   std::atomic<uint64_t> submitted, done;
   std::atomic<uint64_t> bytes;
+  std::atomic<uint64_t> unnamed_number;  // of an operation without name; 0: it needs none
   uint8_t name_length;
   char name[79];  // its end, if it is longer
 };
@@ -79,6 +81,7 @@ struct alignas(kLineSpacing) RankBlock {
   alignas(kLineSpacing) std::atomic<uint32_t> heartbeat;
   std::atomic<uint32_t> state;  // RankState
   std::atomic<int32_t> pid;
+  std::atomic<int32_t> stall_signal;  // wanted when a stall report names this rank; 0: none
   int32_t global_rank;
   char hostname[64];
   uint64_t cpus[16];  // affinity mask, to count the cores of the job
@@ -92,7 +95,10 @@ inline RankBlock* rank_blocks(std::byte* base) {
 
 // Sizes and offsets of a job with `size` ranks.
 struct JobShape {
-  uint64_t channel_pool_offset, channel_pool_bytes, arena_offset, arena_bytes, total_bytes;
+  uint64_t meetings_offset;
+  uint64_t channel_pool_offset, channel_pool_bytes;
+  uint64_t met_pool_offset, met_pool_bytes;
+  uint64_t arena_offset, arena_bytes, total_bytes;
 };
 JobShape job_shape(int size, uint64_t arena_bytes);
 
@@ -106,12 +112,13 @@ struct Want {
   uint32_t where = 0;  // channel id, or word offset / 64
   uint32_t index = 0;
 };
+inline constexpr uint32_t kWantPlaces = 0x3fffffffu;
 inline uint64_t pack(const Want& want) {
   return static_cast<uint64_t>(want.kind) << 62 |
-         (static_cast<uint64_t>(want.where) & 0x3fffffffu) << 32 | want.index;
+         (static_cast<uint64_t>(want.where) & kWantPlaces) << 32 | want.index;
 }
 inline Want unpack_want(uint64_t word) {
-  return {static_cast<WantKind>(word >> 62), static_cast<uint32_t>(word >> 32) & 0x3fffffffu,
+  return {static_cast<WantKind>(word >> 62), static_cast<uint32_t>(word >> 32) & kWantPlaces,
           static_cast<uint32_t>(word)};
 }
 

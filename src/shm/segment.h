@@ -35,6 +35,11 @@ class Segment {
   // The same, but only where the file system has a size limit of its own; elsewhere pages come when
   // touched.
   Status commit_if_limited(size_t offset, size_t length) const;
+  // The memory stays where it is until the process ends; this object has none any more.
+  void leave_mapped() {
+    data_ = nullptr;
+    bytes_ = 0;
+  }
   // Gives pages back; they read as zero afterwards.
   Status discard(size_t offset, size_t length) const;
 

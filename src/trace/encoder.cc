@@ -1,5 +1,7 @@
 #include "trace/encoder.h"
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "trace/json_text.h"
 
@@ -64,7 +66,9 @@ void Encoder::add(const Event& event, std::string& out) {
   if (event.kind == EventKind::kNegotiateEnd && !running)
     return end_all(event.micros, *tensor, out);
   if (event.kind == EventKind::kRankReady && !running) {
-    append_if_it_fits(concat(R"({"ph":"X","name":")", event.number, R"(","ts":)", event.micros,
+    // This rank may be later than the others; a viewer shows what lies inside the negotiation.
+    const uint64_t micros = std::max(event.micros, tensor->begun);
+    append_if_it_fits(concat(R"({"ph":"X","name":")", event.number, R"(","ts":)", micros,
                              R"(,"pid":)", tensor->pid, R"(,"dur":0})"),
                       0, out);
   }
@@ -104,6 +108,7 @@ void Encoder::begin(const Event& event, Phase phase, std::string_view prefix, st
   }
   tensor->phase = phase;
   tensor->levels = 1;
+  tensor->begun = event.micros;
 }
 
 void Encoder::begin_activity(const Event& event, Tensor& tensor, std::string& out) {

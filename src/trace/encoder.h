@@ -34,6 +34,7 @@ class Encoder {
     Phase phase = Phase::kNone;
     uint32_t levels = 0;          // written begins without end
     uint32_t skipped_levels = 0;  // activities inside them that did not fit
+    uint64_t begun = 0;           // when the first level began
   };
   struct NameHash {
     using is_transparent = void;

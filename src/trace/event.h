@@ -20,6 +20,7 @@ enum class EventKind : uint8_t {
 struct Event {
   EventKind kind = EventKind::kCycle;
   uint64_t micros = 0;  // since the trace was opened; set by the queue
+  uint64_t age = 0;     // how many microseconds before it was reported it happened
   int32_t number = 0;
   std::string_view tensor{}, word{}, shape{};
 };

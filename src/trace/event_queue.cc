@@ -101,6 +101,7 @@ void EventQueue::push(const Event& event) {
     }
     Event stamped = event;
     stamped.micros = now();  // under the lock, so that the queue is in order of time
+    stamped.micros -= std::min(stamped.micros, event.age);
     blocks_.back().append(stamped);
     ++held_events_;
     ++pushed_;

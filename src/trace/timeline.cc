@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -30,8 +31,12 @@ class FileTimeline final : public Timeline {
   void negotiate_start(std::string_view tensor, std::string_view kind) override {
     queue_.push({.kind = EventKind::kNegotiateStart, .tensor = tensor, .word = kind});
   }
-  void rank_ready(std::string_view tensor, int set_rank) override {
-    queue_.push({.kind = EventKind::kRankReady, .number = set_rank, .tensor = tensor});
+  void rank_ready(std::string_view tensor, int set_rank, Nanoseconds ago) override {
+    const auto age = std::chrono::duration_cast<std::chrono::microseconds>(ago).count();
+    queue_.push({.kind = EventKind::kRankReady,
+                 .age = static_cast<uint64_t>(std::max<int64_t>(age, 0)),
+                 .number = set_rank,
+                 .tensor = tensor});
   }
   void negotiate_end(std::string_view tensor) override {
     queue_.push({.kind = EventKind::kNegotiateEnd, .tensor = tensor});

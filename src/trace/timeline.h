@@ -32,7 +32,8 @@ class Timeline {
   virtual const std::string& path() const = 0;
   // `kind` is "ALLREDUCE" etc.; the event name becomes NEGOTIATE_<kind>.
   virtual void negotiate_start(std::string_view tensor, std::string_view kind) = 0;
-  virtual void rank_ready(std::string_view tensor, int set_rank) = 0;
+  // `ago`: how long before this call the rank was ready. Never before the negotiation started.
+  virtual void rank_ready(std::string_view tensor, int set_rank, Nanoseconds ago) = 0;
   virtual void negotiate_end(std::string_view tensor) = 0;
   virtual void start(std::string_view tensor, std::string_view kind) = 0;
   virtual void activity_start(std::string_view tensor, std::string_view activity) = 0;

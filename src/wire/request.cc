@@ -59,12 +59,16 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return concat('[', join_text(shape), ']');
 }
 
+std::string unnamed_text(Kind kind, uint64_t ordinal) {
+  return concat(kind_lower_name(kind), ".noname.", ordinal);
+}
+
 std::string display_name(const Request& request, uint64_t ordinal) {
   const size_t count = request.tensors.size();
   if (count == 0) return concat('#', ordinal);
   if (!has_name(request)) {
-    return count == 1 ? concat('#', ordinal, " (unnamed)")
-                      : concat("group #", ordinal, " (", count, " unnamed)");
+    const std::string name = concat('\'', unnamed_text(request.kind, ordinal), '\'');
+    return count == 1 ? name : concat("group ", name, " (", count, ')');
   }
   return count == 1 ? quoted(request.tensors[0].name) : group_name(request);
 }

@@ -55,8 +55,10 @@ struct Request {
 
 // "[2, 3]"
 std::string shape_text(const std::vector<int64_t>& shape);
-// The name in messages: 'a' / group ['a', 'b', ...] (n) / #7 (unnamed), where 7 is `ordinal` / #7
-// for a request without tensors.
+// How an operation without name is shown: "allreduce.noname.7".
+std::string unnamed_text(Kind kind, uint64_t ordinal);
+// The name in messages: 'a' / group ['a', 'b', ...] (n) / 'allreduce.noname.7', where 7 is
+// `ordinal` / #7 for a request without tensors.
 std::string display_name(const Request& request, uint64_t ordinal);
 
 }  // namespace hvd::wire

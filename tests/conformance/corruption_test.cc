@@ -1,9 +1,11 @@
 // A damaged segment ends in a clear Status on every rank that waits: never a hang or a crash.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 
+#include "collective/native/link.h"
 #include "control/board.h"
 #include "tests/support/process_ranks.h"
 #include "tests/support/thread_ranks.h"
@@ -92,6 +94,36 @@ TEST(Corruption, OfASlotNumberIsReportedOnAllRanks) {
     record.length = 4;
     record.flags = control::kPayloadInline;
   });
+}
+
+// Words that one rank writes and others only read: that rank notices.
+TEST(Corruption, OfAReadersPositionIsReportedOnAllRanks) {
+  damage_and_wait([](shm::Job& job) { global_board(job).low(1, 0).fetch_sub(1); });
+  damage_and_wait([](shm::Job& job) { global_board(job).low(1, 0).fetch_add(300); });
+}
+
+TEST(Corruption, OfAPositionInTheDecisionLogIsReportedOnAllRanks) {
+  damage_and_wait([](shm::Job& job) { global_board(job).log_seen(1).fetch_add(2); });
+}
+
+TEST(Corruption, OfADataCounterThatIsSetSlightlyBackIsReportedOnAllRanks) {
+  damage_and_wait([](shm::Job& job) {
+    const uint64_t board_bytes = align_up(control::Board::region_bytes(kRanks), 4096);
+    native::Link link(job, job.base() + job.channel_pool_offset() + board_bytes, kRanks, 1,
+                      std::array{0, 1}.data());
+    link.ready(1).fetch_sub(1);
+  });
+}
+
+TEST(Corruption, OfTheStateOfARankIsReportedOnAllRanks) {
+  damage_and_wait([](shm::Job& job) { job.mine().state.store(7); });
+}
+
+TEST(Corruption, OfTheRoleWordIsReportedOnAllRanks) {
+  for (const uint32_t bit : {shm::kRoleBit, shm::kSubmitBit}) {
+    SCOPED_TRACE(bit);
+    damage_and_wait([bit](shm::Job& job) { job.mine().role.fetch_or(bit); });
+  }
 }
 
 TEST(Corruption, OfTheDecisionLogIsReportedOnAllRanks) {

@@ -87,7 +87,8 @@ TEST_P(Order, RandomOrdersOnEveryRankGiveTheSameResults) {
       ASSERT_NO_FATAL_FAILURE(step(r, tensors, random, number));
     // A sleep that ends by its time limit just when a peer publishes looks like a lost wake-up: on
     // a busy machine that happens now and then, a protocol that loses them does it in every step.
-    EXPECT_LE(r.engine().statistics().rescued_wakes.get(), 6u * kTimeFactor) << "wake-ups were lost";
+    EXPECT_LE(r.engine().statistics().rescued_wakes.get(), 6u * kTimeFactor)
+        << "wake-ups were lost";
   });
 }
 

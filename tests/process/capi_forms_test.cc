@@ -18,6 +18,74 @@ namespace {
 using std::chrono::seconds;
 constexpr int64_t kMillisecond = 1000000;
 
+// A request that repeats is recognised by the address of its name: everything else about it must
+// count all the same.
+TEST(CapiRuns, MemoryOfANameThatIsUsedAgainForAnotherRequestIsNoticed) {
+  run_processes(2, [](RankProcess& rank) {
+    char name[16] = "first";
+    int64_t shape[2] = {2, 3};
+    std::vector<float> values(6), other(6);
+    hvd_request request;
+    hvd_request_init(&request);
+    request.name = name;
+    request.shape = shape;
+    request.ndim = 2;
+    const auto run = [&](std::vector<float>& buffer) {
+      buffer.assign(6, static_cast<float>(rank.rank() + 1));
+      request.input = request.output = buffer.data();
+      return hvd_run(&request, 20000 * kMillisecond);
+    };
+    for (int round = 0; round < 4; ++round) {
+      ASSERT_EQ(run(values), HVD_OK) << hvd_last_error();
+      EXPECT_EQ(values, std::vector<float>(6, 3.0f));
+    }
+
+    ASSERT_EQ(run(other), HVD_OK) << hvd_last_error();  // another buffer
+    EXPECT_EQ(other, std::vector<float>(6, 3.0f));
+    request.reduce_op = HVD_OP_MAX;
+    ASSERT_EQ(run(values), HVD_OK) << hvd_last_error();
+    EXPECT_EQ(values, std::vector<float>(6, 2.0f));
+    shape[1] = 2;
+    ASSERT_EQ(run(values), HVD_OK) << hvd_last_error();
+    EXPECT_EQ(values[3], 2.0f);
+    EXPECT_EQ(values[4], static_cast<float>(rank.rank() + 1)) << "past the end of the tensor";
+    std::strcpy(name, "second");
+    request.postscale = 0.5;
+    ASSERT_EQ(run(values), HVD_OK) << hvd_last_error();
+    EXPECT_EQ(values[3], 1.0f);
+    std::string recent(4096, '\0');
+    hvd_recent_operations(recent.data(), recent.size());
+    EXPECT_NE(recent.find("'second'"), std::string::npos) << recent.c_str();
+    request.input = nullptr;
+    EXPECT_EQ(hvd_run(&request, 20000 * kMillisecond), HVD_INVALID_ARGUMENT);
+    EXPECT_EQ(hvd_barrier(0, 20000 * kMillisecond), HVD_OK) << hvd_last_error();
+  });
+}
+
+TEST(CapiRuns, ARepeatedRequestGoesOnAfterAnotherInit) {
+  run_processes(2, [](RankProcess& rank) {
+    std::vector<float> values;
+    int64_t shape = 4;
+    hvd_request request;
+    hvd_request_init(&request);
+    request.name = "again";
+    request.shape = &shape;
+    request.ndim = 1;
+    for (int life = 0; life < 3; ++life) {
+      if (life > 0) {
+        ASSERT_EQ(hvd_shutdown(), HVD_OK);
+        ASSERT_EQ(rank.init(), HVD_OK) << hvd_last_error();
+      }
+      for (int round = 0; round < 4; ++round) {
+        values.assign(4, 1.0f);
+        request.input = request.output = values.data();
+        ASSERT_EQ(hvd_run(&request, 20000 * kMillisecond), HVD_OK) << hvd_last_error();
+        ASSERT_EQ(values, std::vector<float>(4, 2.0f));
+      }
+    }
+  });
+}
+
 TEST(CapiHandles, TheFirstPollAlwaysFindsTheOperationInProgress) {
   for (const int np : {1, 2}) {
     run_processes(np, [](RankProcess& rank) {

@@ -235,6 +235,73 @@ TEST(CapiGroupErrors, AGroupWithAPendingNameIsRefusedAsAWhole) {
   });
 }
 
+// What this rank submits: lists of names, one name or a group each.
+std::vector<hvd_status> run_lists(const std::vector<std::vector<std::string>>& lists,
+                                  std::vector<std::string>& errors) {
+  std::vector<std::vector<float>> memory;
+  std::vector<std::vector<Call>> calls;
+  for (const auto& list : lists) {
+    calls.emplace_back();
+    for (const std::string& name : list) {
+      memory.emplace_back(8, 1.0f);
+      calls.back().push_back(float_allreduce(name, memory.back()));
+    }
+  }
+  std::vector<hvd_handle> handles;
+  for (const auto& list : calls) {
+    std::vector<hvd_request> requests;
+    for (const Call& call : list) requests.push_back(call.request());
+    hvd_handle handle = 0;
+    EXPECT_EQ(hvd_submit_group(requests.data(), requests.size(), &handle), HVD_OK);
+    handles.push_back(handle);
+  }
+  std::vector<hvd_status> statuses;
+  for (const hvd_handle handle : handles) {
+    statuses.push_back(hvd_wait(handle, HVD_FOREVER));
+    errors.emplace_back(hvd_last_error());
+    EXPECT_EQ(hvd_release(handle), HVD_OK);
+  }
+  return statuses;
+}
+
+TEST(CapiGroupErrors, RanksThatGroupTheSameNamesDifferentlyAreToldSo) {
+  run_processes(2, [](RankProcess& rank) {
+    for (int round = 0; round < 3; ++round) {
+      std::vector<std::string> errors;
+      const auto statuses = rank.rank() == 0 ? run_lists({{"a", "b"}, {"other"}}, errors)
+                                             : run_lists({{"a"}, {"other"}, {"b"}}, errors);
+
+      EXPECT_EQ(statuses[0], HVD_PRECONDITION_ERROR) << errors[0];
+      EXPECT_NE(errors[0].find("rank 0 sent group ['a', 'b']"), std::string::npos) << errors[0];
+      EXPECT_NE(errors[0].find("rank 1 sent 'a'"), std::string::npos) << errors[0];
+      EXPECT_EQ(statuses[1], HVD_OK) << "what is alike goes on: " << errors[1];
+      if (rank.rank() == 1) {
+        EXPECT_EQ(statuses[2], HVD_PRECONDITION_ERROR) << errors[2];
+      }
+    }
+    std::vector<std::string> errors;
+    EXPECT_EQ(run_lists({{"a", "b"}, {"c"}}, errors), (std::vector<hvd_status>{HVD_OK, HVD_OK}));
+    EXPECT_EQ(run_lists({{"a"}, {"b"}}, errors), (std::vector<hvd_status>{HVD_OK, HVD_OK}));
+  });
+}
+
+TEST(CapiGroupErrors, EveryRankOfADisagreementIsTold) {
+  run_processes(4, [](RankProcess& rank) {
+    std::vector<std::string> errors;
+    const std::vector<std::vector<std::string>> lists[] = {
+        {{"a", "b"}, {"c"}}, {{"a", "b", "c"}}, {{"b", "c"}, {"a"}}, {{"a", "b"}, {"c"}}};
+    // Twice: the second time some of it may come from the cache.
+    for (const hvd_status status : run_lists(lists[rank.rank()], errors))
+      EXPECT_EQ(status, HVD_PRECONDITION_ERROR);
+    for (const std::string& error : errors)
+      EXPECT_NE(error.find("Mismatched groups: rank "), std::string::npos) << error;
+    EXPECT_EQ(run_lists({{"a", "b", "c"}}, errors), std::vector<hvd_status>{HVD_OK});
+    for (const hvd_status status : run_lists(lists[rank.rank()], errors))
+      EXPECT_EQ(status, HVD_PRECONDITION_ERROR);
+    ASSERT_EQ(hvd_barrier(0, HVD_FOREVER), HVD_OK);
+  });
+}
+
 TEST(CapiGroupErrors, MalformedGroupsAreRefused) {
   run_processes(1, [](RankProcess&) {
     std::vector<float> a(4);

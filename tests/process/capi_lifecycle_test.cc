@@ -247,6 +247,8 @@ TEST(CapiLifecycle, WhatCannotFinishAfterAShutdownEndsAsShutDown) {
 
     EXPECT_EQ(hvd_wait(handle, HVD_FOREVER), HVD_SHUT_DOWN);
     EXPECT_NE(std::string(hvd_last_error()).find("shut down"), std::string::npos);
+    EXPECT_NE(std::string(hvd_last_error()).find("rank 1 (host"), std::string::npos)
+        << hvd_last_error();
     EXPECT_EQ(hvd_release(handle), HVD_OK);
     EXPECT_EQ(hvd_is_initialized(), 1) << "until this rank shuts down itself";
     EXPECT_EQ(float_allreduce("later", values).run(), HVD_SHUT_DOWN);

@@ -106,6 +106,22 @@ TEST(CapiObservation, RecentOperationsAreListedOldestFirst) {
   });
 }
 
+std::string recent_operations() {
+  std::string text(hvd_recent_operations(nullptr, 0) + 1, '\0');
+  hvd_recent_operations(text.data(), text.size());
+  return text;
+}
+
+TEST(CapiObservation, UnnamedOperationsAreListedByKindAndNumber) {
+  run_processes(2, [](RankProcess&) {
+    run_some(3, "");
+    const std::string text = recent_operations();
+    EXPECT_NE(text.find("allreduce 'allreduce.noname.1'"), std::string::npos) << text;
+    EXPECT_NE(text.find("allreduce 'allreduce.noname.3'"), std::string::npos) << text;
+    EXPECT_EQ(text.find("allreduce.noname.4"), std::string::npos) << text;
+  });
+}
+
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& name)
@@ -174,6 +190,65 @@ TEST(CapiObservation, TheTimelineOfRankZeroIsValidJson) {
                            "NEGOTIATE_ALLGATHER", "ALLGATHER"}) {
     EXPECT_TRUE(names.count(name) == 1) << name;
   }
+}
+
+TEST(CapiObservation, UnnamedOperationsHaveRowsOfTheirOwn) {
+  const TemporaryFile file("unnamed_timeline");
+  ProcessOptions options;
+  options.environment = {{"HOROVOD_TIMELINE", file.path()}};
+
+  run_processes(
+      2,
+      [](RankProcess&) {
+        run_some(2, "");
+        std::vector<float> values(6, 1.0f);
+        ASSERT_EQ(Call(HVD_BROADCAST, "", HVD_FLOAT32, {6}).in_place(values.data()).root(0).run(),
+                  HVD_OK);
+        std::vector<float> a(3, 1.0f), b(4, 1.0f);
+        const Call first = float_allreduce("", a), second = float_allreduce("", b);
+        const hvd_request group[] = {first.request(), second.request()};
+        ASSERT_EQ(hvd_run_group(group, 2, HVD_FOREVER), HVD_OK) << hvd_last_error();
+      },
+      options);
+
+  const json events = file.parsed();
+  ASSERT_TRUE(events.is_array()) << "not valid JSON";
+  expect_balanced(events);
+  const auto names = event_names(events);
+  for (const char* name : {"allreduce.noname.1", "allreduce.noname.2", "broadcast.noname.1",
+                           "allreduce.noname.3.0", "allreduce.noname.3.1"}) {
+    EXPECT_EQ(names.count(name), 1u) << name;
+  }
+}
+
+TEST(CapiObservation, TheTimelineTellsWhenEachRankWasReady) {
+  const TemporaryFile file("ready_timeline");
+  ProcessOptions options;
+  options.environment = {{"HOROVOD_TIMELINE", file.path()}};
+  static constexpr int kLateMs = 300;
+
+  run_processes(
+      3,
+      [](RankProcess& rank) {
+        ASSERT_EQ(hvd_barrier(0, HVD_FOREVER), HVD_OK);
+        // Rank 2 is late by more than ranks 0 and 1 can be.
+        if (rank.rank() == 2) {
+          EXPECT_FALSE(rank.board().wait_at_least(0, 1, std::chrono::milliseconds(kLateMs)));
+        }
+        run_some(1, "grad");
+        ASSERT_EQ(hvd_barrier(0, HVD_FOREVER), HVD_OK);
+      },
+      options);
+
+  const json events = file.parsed();
+  ASSERT_TRUE(events.is_array()) << "not valid JSON";
+  std::map<std::string, uint64_t> ready;  // the barriers have no rows
+  for (const json& event : events) {
+    if (event.value("ph", "") == "X") ready[event["name"]] = event["ts"].get<uint64_t>();
+  }
+  ASSERT_EQ(ready.size(), 3u);
+  EXPECT_LT(ready["0"] + 100'000, ready["2"]) << "rank 0 was ready long before rank 2";
+  EXPECT_LT(ready["1"] + 100'000, ready["2"]) << "rank 1 was ready long before rank 2";
 }
 
 TEST(CapiObservation, ATimelineStartsAndStopsWhileTheJobRuns) {

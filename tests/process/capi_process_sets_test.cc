@@ -238,6 +238,23 @@ TEST(CapiProcessSets, SetsWorkAtTheSameTimeFromShuffledSubmissions) {
       options);
 }
 
+TEST(CapiProcessSets, StaticSetsThatExistAlreadyAreLeftOut) {
+  ProcessOptions options;
+  options.process_sets = {{0, 1}, {1, 0}, {2, 1, 0}, {1, 2}};
+  run_processes(
+      3,
+      [](RankProcess&) {
+        ASSERT_EQ(hvd_is_initialized(), 1) << hvd_last_error();
+        EXPECT_EQ(hvd_process_set_count(), 3);
+        EXPECT_EQ(ranks_of(1), (Ranks{0, 1}));
+        EXPECT_EQ(ranks_of(2), (Ranks{1, 2})) << "ids have no holes";
+        for (const int32_t id : {0, 1, 2}) {
+          if (hvd_process_set_included(id) == 1) expect_set_sum(id, "t");
+        }
+      },
+      options);
+}
+
 class CapiBadStaticSets : public ::testing::TestWithParam<Ranks> {};
 INSTANTIATE_TEST_SUITE_P(Sets, CapiBadStaticSets,
                          ::testing::Values(Ranks{0, 0}, Ranks{0, 5}, Ranks{-1}));

@@ -62,6 +62,31 @@ TEST(FaultStall, TheReportNamesTensorRankAndWhatItDidLast) {
       << "the late rank has nothing to report: " << outcomes[1].stderr_text;
 }
 
+TEST(FaultStall, TheReportTellsUnnamedOperationsApart) {
+  ProcessOptions options;
+  options.environment = {{"HOROVOD_STALL_CHECK_TIME_SECONDS", "1"}};
+
+  const auto outcomes = run_processes(
+      2,
+      [](RankProcess& rank) {
+        std::vector<float> values(100, 1.0f);
+        for (int i = 0; i < 3; ++i)
+          ASSERT_EQ(float_allreduce("", values).run(), HVD_OK) << hvd_last_error();
+        if (rank.rank() == 1) {
+          EXPECT_TRUE(rank.board().wait_at_least(kReported, 1, seconds(20)));
+          EXPECT_EQ(float_allreduce("", values).run(), HVD_OK) << hvd_last_error();
+        } else {
+          const hvd_handle handle = float_allreduce("", values).submitted();
+          EXPECT_EQ(wait_and_watch(rank, handle), HVD_OK) << hvd_last_error();
+          EXPECT_EQ(hvd_release(handle), HVD_OK);
+        }
+      },
+      options);
+
+  EXPECT_NE(outcomes[0].stderr_text.find("1: [allreduce 'allreduce.noname.4'"), std::string::npos)
+      << outcomes[0].stderr_text;
+}
+
 TEST(FaultStall, TheLimitEndsTheJobOnAllRanks) {
   ProcessOptions options;
   options.environment = {{"HOROVOD_STALL_CHECK_TIME_SECONDS", "1"},

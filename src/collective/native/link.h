@@ -37,8 +37,13 @@ class Link {
   // A member that takes no further part: whoever waits for it can give up.
   bool is_closed(int member) const { return flag(2, member).load(std::memory_order_seq_cst) != 0; }
   void post_closed() { bell_.post(flag(2, me_), 1); }
-  void post_ready(uint32_t value) { bell_.post(ready(me_), value); }
-  void post_result(uint32_t value) { bell_.post(result(me_), value); }
+  void post_ready(uint32_t value) { bell_.post(ready(me_), posted_ready_ = value); }
+  void post_result(uint32_t value) { bell_.post(result(me_), posted_result_ = value); }
+  // Nobody else has written this rank's counters.
+  bool own_words_are_right() const {
+    return ready(me_).load(std::memory_order_relaxed) == posted_ready_ &&
+           result(me_).load(std::memory_order_relaxed) == posted_result_;
+  }
 
   bool has_ready(int member, uint32_t wanted) { return has(ready(member), member, wanted); }
   bool has_result(int member, uint32_t wanted) { return has(result(member), member, wanted); }
@@ -93,6 +98,7 @@ class Link {
   int want_member_ = 0;
   const std::atomic<uint32_t>* want_word_ = nullptr;
   int first_missing_ = 0;
+  uint32_t posted_ready_ = 0, posted_result_ = 0;
 };
 
 }  // namespace hvd::native

@@ -61,10 +61,10 @@ TEST(Validate, NumbersUnnamedRequests) {
   one.tensors[0].name.clear();
   const Request two = changed(one, [](Request& r) { r.tensors[0].shape = {3}; });
 
-  EXPECT_EQ(
-      validate_all({one, two}, 42).status().message(),
-      "allreduce #42 (unnamed): Mismatched ALLREDUCE tensor shapes: rank 10 sent [2], rank 11 "
-      "sent [3]");
+  EXPECT_EQ(validate_all({one, two}, 42).status().message(),
+            "allreduce 'allreduce.noname.42': Mismatched ALLREDUCE tensor shapes: rank 10 sent "
+            "[2], rank 11 "
+            "sent [3]");
 }
 
 TEST(Validate, ReportsEveryRowOfTheTable) {

@@ -28,6 +28,11 @@ class Trace {
     encoder_.add(event, text_);
     return *this;
   }
+  Trace& add_at(uint64_t micros, Event event) {
+    event.micros = micros;
+    encoder_.add(event, text_);
+    return *this;
+  }
   Trace& negotiate_start(std::string_view tensor) {
     return add({.kind = EventKind::kNegotiateStart, .tensor = tensor, .word = "ALLREDUCE"});
   }
@@ -63,6 +68,14 @@ class Trace {
   std::string text_;
   uint64_t micros_ = 0;
 };
+
+TEST(Encoder, ShowsARankThatWasReadyEarlierWhereTheNegotiationBegins) {
+  Trace trace;
+  trace.negotiate_start("early").negotiate_start("g");
+  trace.add_at(1, {.kind = EventKind::kRankReady, .number = 3, .tensor = "g"});
+
+  EXPECT_EQ(trace.finish().at(8), Json::parse(R"({"ph":"X","name":"3","ts":2,"pid":2,"dur":0})"));
+}
 
 TEST(Encoder, WritesTheRecordsOfTheFormat) {
   Trace trace;

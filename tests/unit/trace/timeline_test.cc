@@ -40,8 +40,8 @@ class TimelineTest : public ::testing::Test {
 
 void report_operation(Timeline& timeline, std::string_view tensor) {
   timeline.negotiate_start(tensor, "ALLREDUCE");
-  timeline.rank_ready(tensor, 0);
-  timeline.rank_ready(tensor, 1);
+  timeline.rank_ready(tensor, 0, Nanoseconds(0));
+  timeline.rank_ready(tensor, 1, Nanoseconds(0));
   timeline.negotiate_end(tensor);
   timeline.start(tensor, "ALLREDUCE");
   timeline.activity_start(tensor, "MEMCPY_IN_SHARED_BUFFER");

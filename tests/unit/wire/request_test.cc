@@ -57,11 +57,11 @@ TEST(Request, DisplayNameTellsTensorsGroupsAndUnnamedApart) {
     const char* expected;
   } cases[] = {
       {{"fc1.grad"}, "'fc1.grad'"},
-      {{""}, "#7 (unnamed)"},
+      {{""}, "'allreduce.noname.7'"},
       {{}, "#7"},
       {{"a", "b"}, "group ['a', 'b'] (2)"},
       {{"a", "b", "c", "d"}, "group ['a', 'b', ...] (4)"},
-      {{"", ""}, "group #7 (2 unnamed)"},
+      {{"", ""}, "group 'allreduce.noname.7' (2)"},
       {{"", "b"}, "group ['', 'b'] (2)"},
   };
 
