@@ -22,7 +22,20 @@ struct Goal {
   int np_max = 2;
   uint64_t bytes_min = 0;
   uint64_t bytes_max = std::numeric_limits<uint64_t>::max();
+  std::string_view part_of_case = {};  // only cases whose name holds this
 };
+
+// A case of the PyTorch front end; they have no size, and are told apart by their names.
+constexpr Goal torch_goal(std::string_view part_of_case, std::string_view ours,
+                          std::string_view versus, double figure) {
+  return {.bench = "torch",
+          .metric = "mean",
+          .ours = ours,
+          .versus = versus,
+          .figure = figure,
+          .np_min = 1,
+          .part_of_case = part_of_case};
+}
 
 inline constexpr uint64_t kKib = 1024;
 inline constexpr uint64_t kMib = 1024 * kKib;
@@ -63,6 +76,25 @@ inline constexpr Goal kGoals[] = {
     {"launch", "mean", "horovodrun", "openmpi", 10.0, 2, 8},
     {"launch", "mean", "horovodrun", "mpich", 3.0, 2, 8},
     {"idle", "share", "horovod", kValue, 0.2, 2, 8},
+    // The PyTorch front end. Where the limit is a figure to stay below, 1 means that we do.
+    torch_goal("latency: 4 B", "hvd.allreduce_", "gloo", 40),
+    torch_goal("latency: beyond the C call", "hvd.allreduce_", kLimit, 1),
+    torch_goal("averaging:", "optimizer.synchronize", "gloo best", 7),
+    torch_goal("averaging:", "hvd.grouped_allreduce_", "gloo best", 7),
+    torch_goal("exposed:", "horovod", "DDP gloo", 2),
+    torch_goal("exposed:", "DDP horovod", "DDP gloo", 2),
+    torch_goal("share: ResNet-50 list", "horovod", kLimit, 0.88),
+    torch_goal("share: MLP", "horovod", kLimit, 0.90),
+    torch_goal("share: CNN", "horovod", kLimit, 0.96),
+    torch_goal("share: transformer", "horovod", kLimit, 0.96),
+    torch_goal("throughput: ResNet-50 list", "horovod", "DDP gloo", 1.7),
+    torch_goal("throughput: MLP", "horovod", "DDP gloo", 1.6),
+    torch_goal("throughput: CNN", "horovod", "DDP gloo", 1.03),
+    torch_goal("throughput: transformer", "horovod", "DDP gloo", 1.08),
+    torch_goal("overhead: 161 parameters", "hooks and step", kLimit, 1),
+    torch_goal("start: import", "horovod.torch", kLimit, 1),
+    torch_goal("start: init", "hvd.init", kLimit, 1),
+    torch_goal("memory:", "horovod", kLimit, 1),
 };
 // clang-format on
 

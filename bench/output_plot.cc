@@ -15,10 +15,11 @@ struct Point {
 };
 using Curve = std::vector<Point>;
 
-// Cases that belong into one picture: the title without its size, "np=2" or "np=2 allgather";
-// all those without a size, as bars.
+// Cases that belong into one picture: the title without its size, "np=2" or "np=2 allgather"; as
+// bars those without a size, all of them or those with the same words before a colon.
 struct Family {
   std::string name;
+  std::string unit;
   bool has_sizes = false;
   std::vector<std::pair<std::string, Curve>> curves;
 
@@ -31,7 +32,14 @@ struct Family {
 };
 
 std::string family_name(const Row& row) {
-  return row.bytes == 0 ? "" : row.case_name.substr(0, row.case_name.find(" bytes="));
+  if (row.bytes > 0) return row.case_name.substr(0, row.case_name.find(" bytes="));
+  const size_t colon = row.case_name.find(": ");
+  return colon == std::string::npos ? "" : row.case_name.substr(0, colon);
+}
+
+// The rest of the case's name, to tell the bars of one picture apart.
+std::string bar_prefix(const Row& row, const std::string& family) {
+  return family.empty() ? row.case_name + " " : row.case_name.substr(family.size() + 2) + " ";
 }
 
 void add_point(Curve& curve, double x, double y) {
@@ -48,11 +56,12 @@ std::vector<Family> families_of(const std::vector<Row>& rows) {
     if (row.metric != "mean" && row.metric != "share") continue;
     const std::string name = family_name(row);
     if (families.empty() || families.back().name != name) {
-      families.push_back({.name = name, .has_sizes = row.bytes > 0, .curves = {}});
+      families.push_back(
+          {.name = name, .unit = row.unit, .has_sizes = row.bytes > 0, .curves = {}});
     }
     Family& family = families.back();
     const double x = static_cast<double>(row.bytes);
-    const std::string prefix = family.has_sizes ? "" : row.case_name + " ";
+    const std::string prefix = family.has_sizes ? "" : bar_prefix(row, name);
     add_point(family.curve(prefix + row.ours), x, row.value);
     for (const auto& [peer, rival] : row.peers) {
       add_point(family.curve(prefix + peer), x, rival.value);
@@ -84,11 +93,11 @@ std::string data_block(const Family& family) {
   return text;
 }
 
-std::string script_of(const Family& family, const std::string& bench, const std::string& unit,
-                      const std::string& png) {
+std::string script_of(const Family& family, const std::string& bench, const std::string& png) {
   std::string text = "set terminal pngcairo size 1000,700 noenhanced font 'sans,11'\n";
   text += "set output " + quoted(png) + "\n" + data_block(family);
-  text += "set title " + quoted(bench + " " + family.name) + "\nset ylabel " + quoted(unit) + "\n";
+  text += "set title " + quoted(bench + " " + family.name) + "\nset ylabel " + quoted(family.unit) +
+          "\n";
   text += "set grid y\n";
   if (family.has_sizes) {
     text += "set key left top\nset logscale x 2\nset logscale y 10\nset xlabel 'bytes'\n";
@@ -99,7 +108,8 @@ std::string script_of(const Family& family, const std::string& bench, const std:
     for (size_t i = 0; i < family.curves.size(); ++i) {
       text += (i == 0 ? "" : ", ") + quoted(family.curves[i].first) + " " + std::to_string(i);
     }
-    text += ") rotate by 20 right\n";
+    // Long names at the left and below need room that gnuplot does not give them by itself.
+    text += ") rotate by 40 right\nset lmargin 24\nset rmargin 2\nset bmargin 13\n";
   }
   text += "plot ";
   for (size_t i = 0; i < family.curves.size(); ++i) {
@@ -137,7 +147,7 @@ std::vector<std::string> draw(const std::string& stem, const std::string& bench,
   const std::vector<Family> families = families_of(rows);
   for (const Family& family : families) {
     const std::string png = stem + (families.size() == 1 ? "" : suffix_of(family.name)) + ".png";
-    if (run_gnuplot(script_of(family, bench, rows.front().unit, png))) files.push_back(png);
+    if (run_gnuplot(script_of(family, bench, png))) files.push_back(png);
   }
   return files;
 }

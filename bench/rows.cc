@@ -58,7 +58,7 @@ Rival compare(const CaseReadings& c, size_t rival, size_t ours) {
 bool applies(const Goal& goal, const Row& row, const std::string& bench) {
   return goal.bench == bench && goal.metric == row.metric && goal.ours == row.ours &&
          goal.np_min <= row.np && row.np <= goal.np_max && goal.bytes_min <= row.bytes &&
-         row.bytes <= goal.bytes_max;
+         row.bytes <= goal.bytes_max && row.case_name.find(goal.part_of_case) != std::string::npos;
 }
 
 bool is_other_mpi(const std::string& peer) {

@@ -96,6 +96,22 @@ TEST(BenchRows, HoldAnyOtherMpiToItsOwnGoal) {
   EXPECT_FALSE(rows[0].verdicts[0].reached());
 }
 
+TEST(BenchRows, HoldACaseWithoutASizeToTheGoalOfItsName) {
+  const auto verdicts_of = [](const std::string& name) {
+    CaseReadings c{.name = name,
+                   .unit = "ms",
+                   .np = 2,
+                   .entrants = {{"horovod", Role::kOurs}, {"barrier only", Role::kLimit}},
+                   .rounds = {round(kNear, {10, 9})}};
+    return make_rows({{.bench = "torch", .source = "training", .cases = {c}}})[0].verdicts;
+  };
+
+  ASSERT_EQ(verdicts_of("np=2 share: MLP 784-2048-2048-10").size(), 1U);
+  EXPECT_TRUE(verdicts_of("np=2 share: MLP 784-2048-2048-10")[0].reached());  // 0.9 >= 0.9
+  EXPECT_FALSE(verdicts_of("np=2 share: CNN")[0].reached());                  // 0.9 < 0.96
+  EXPECT_TRUE(verdicts_of("np=2 share: something else").empty());
+}
+
 TEST(BenchRows, GiveTheShareOfTheLimit) {
   const auto rows = make_rows({readings(1 << 20, {round(kNear, {2, 8, 1.5})})});
 

@@ -3,6 +3,7 @@
 set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 LOGS=$ROOT/build/logs
+VENV=$ROOT/.venv
 CORES=$(nproc)
 
 # Prints the caller's help and ends if it was asked for. Call it first: help_if_asked "$@"
@@ -77,14 +78,32 @@ step() {
 # configure_and_build PRESET [TARGET...]: configures only if the folder is new or the presets changed; ninja
 # itself sees every other change.
 configure_and_build() {
-  local preset=$1 folder=$ROOT/build/$1 stamp=$ROOT/build/$1/.configured targets=()
+  local preset=$1 folder=$ROOT/build/$1 stamp=$ROOT/build/$1/.configured targets=() options=()
   shift
+  # Whatever python3 is first in the PATH, the module is for that of .venv.
+  if [[ -x $VENV/bin/python ]]; then options=(-D "Python_EXECUTABLE=$VENV/bin/python"); fi
   if [[ ! -f $folder/build.ninja || ! -f $stamp || $ROOT/CMakePresets.json -nt $stamp ]]; then
-    (cd "$ROOT" && step "configure $preset" "configure-$preset" cmake --preset "$preset") || return 1
+    (cd "$ROOT" && step "configure $preset" "configure-$preset" cmake --preset "$preset" "${options[@]}") ||
+      return 1
     touch "$stamp"
   fi
   if (($#)); then targets=(--target "$@"); fi
   step "build $preset" "build-$preset" cmake --build "$folder" --parallel "$CORES" "${targets[@]}"
+}
+
+# The package in .venv, editable: Python sources are used where they lie; what is compiled is copied, and so
+# installed again when it, or how it is made, has changed. Objects come from the release build, by ccache.
+install_package() {
+  local stamp=$VENV/.installed changed
+  if [[ -f $stamp ]]; then
+    changed=$(cd "$ROOT" && find src include cmake CMakeLists.txt pyproject.toml -newer "$stamp" -print -quit)
+    if [[ -z $changed ]]; then return; fi
+  fi
+  touch "$stamp.next" # what changes from now on is not part of this
+  step "install into .venv" install-venv "$VENV/bin/python" -m pip install --disable-pip-version-check \
+    --no-build-isolation --no-deps --config-settings=build-dir="$ROOT/build/editable" \
+    --config-settings=cmake.define.HVD_PRECOMPILE=OFF --editable "$ROOT" || return 1
+  mv "$stamp.next" "$stamp"
 }
 
 # Our sources, tracked or new, that match the patterns; ignored files never count. Relative to ROOT.

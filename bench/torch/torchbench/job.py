@@ -1,0 +1,45 @@
+"""A rank of a job that runs one suite: python -m torchbench.job SUITE [--quick] --out FILE."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+import horovod.torch as hvd
+
+from .budget import FULL, QUICK, Effort
+from .readings import CaseReadings, save
+from .world import World
+
+SUITES = ("latency", "averaging", "exposed", "training", "overhead")
+
+
+def main() -> None:
+    """Measure; rank 0 writes the readings."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("suite", choices=SUITES)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    logging.basicConfig(format="bench: %(message)s", level=logging.WARNING)
+    torch.set_num_threads(1)
+    hvd.init()
+    world = World()
+    suite = importlib.import_module(f"torchbench.suite_{options.suite}")
+    measure: Callable[[World, Effort], list[CaseReadings]] = suite.measure
+    cases = measure(world, getattr(QUICK if options.quick else FULL, options.suite))
+    if world.is_first:
+        save(options.out, options.suite, cases)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    hvd.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""What the abi3 module offers: the C interface of the core, one call each, without policy.
+
+Built from src/python. Addresses are integers, kinds, dtypes and operations the numbers of hvd.h.
+Calls that may block release the GIL and look for signals every 100 ms. A failing call raises
+ValueError for INVALID_ARGUMENT, else the class given to set_error_class, with the attribute `status`.
+"""
+
+from collections.abc import Sequence
+from typing import final
+
+Capsule = object
+
+def set_error_class(error: type[Exception], /) -> None:
+    """The exception for every status but INVALID_ARGUMENT; RuntimeError until it is called."""
+
+def version() -> str: ...
+def library_path() -> str:
+    """The libhorovod.so that this process uses."""
+
+def capabilities() -> dict[str, object]:
+    """Fields of hvd_capabilities."""
+
+def status_names() -> dict[int, str]: ...
+
+# ---- life cycle
+
+def init(
+    topology: tuple[int, int, int, int, int, int] | None,
+    job_id: str | None,
+    process_sets: Sequence[Sequence[int]],
+    dynamic_process_sets: bool,
+    progress: int,
+    /,
+) -> None:
+    """Topology: rank, size, local rank and size, cross rank and size; None: from the environment."""
+
+def shutdown() -> None: ...
+def is_initialized() -> bool: ...
+def rank() -> int: ...
+def size() -> int: ...
+def local_rank() -> int: ...
+def local_size() -> int: ...
+def cross_rank() -> int: ...
+def cross_size() -> int: ...
+def is_homogeneous() -> bool: ...
+
+# ---- submissions
+
+def submit(
+    kind: int,
+    dtype: int,
+    reduce_op: int,
+    process_set: int,
+    root_rank: int,
+    wire_dtype: int,
+    progress: int,
+    shape: Sequence[int],
+    input: int,
+    output: int,
+    prescale: float,
+    postscale: float,
+    splits: Sequence[int] | None,
+    name: str | None,
+    owner: object,
+    notify: bool,
+    /,
+) -> int:
+    """Handle of an asynchronous submission.
+
+    Output 0: the core allocates it, see take_output. The owner is kept alive until the operation is
+    complete, whatever happens to the handle. Notify: completion is reported by next_completed.
+    """
+
+def run(
+    kind: int,
+    dtype: int,
+    reduce_op: int,
+    process_set: int,
+    root_rank: int,
+    wire_dtype: int,
+    shape: Sequence[int],
+    input: int,
+    output: int,
+    prescale: float,
+    postscale: float,
+    name: str | None,
+    owner: object,
+    /,
+) -> None:
+    """Submits and waits in one call: the quickest form. The output must be given."""
+
+def submit_group(
+    kind: int,
+    reduce_op: int,
+    process_set: int,
+    wire_dtype: int,
+    progress: int,
+    prescale: float,
+    postscale: float,
+    tensors: Sequence[tuple[int, Sequence[int], int, int, str | None]],
+    owner: object,
+    notify: bool,
+    /,
+) -> int:
+    """One operation of many tensors: (dtype, shape, input, output, name) each."""
+
+@final
+class Prepared:
+    """An operation on one tensor that repeats: checked and looked up once."""
+
+    def __new__(
+        cls,
+        kind: int,
+        dtype: int,
+        reduce_op: int,
+        process_set: int,
+        root_rank: int,
+        wire_dtype: int,
+        progress: int,
+        shape: Sequence[int],
+        prescale: float,
+        postscale: float,
+        name: str | None,
+        /,
+    ) -> Prepared: ...
+    def submit(self, input: int, output: int, owner: object, /) -> int: ...
+    def run(self, input: int, output: int, owner: object, /) -> None: ...
+
+def poll(handle: int, /) -> bool:
+    """The state found, then one step. Completion with an error counts as done."""
+
+def wait(handle: int, timeout_seconds: float | None, /) -> bool:
+    """False: the time passed and the operation goes on. Raises if the operation failed."""
+
+def wait_many(handles: Sequence[int], timeout_seconds: float | None, /) -> bool: ...
+def release(handle: int, /) -> None: ...
+def next_completed(timeout_seconds: float | None, /) -> int | None:
+    """The next handle submitted with notify that is complete; None: the time passed or shutdown."""
+
+def output_shape(handle: int, index: int, /) -> tuple[int, ...]: ...
+def received_splits(handle: int, /) -> tuple[int, ...]: ...
+def take_output(handle: int, index: int, /) -> Capsule:
+    """A DLPack capsule ("dltensor") that owns the output the core allocated."""
+
+def barrier(process_set: int, timeout_seconds: float | None, /) -> None: ...
+def join(timeout_seconds: float | None, /) -> int:
+    """The rank that joined last."""
+
+# ---- buffers in shared memory
+
+def buffer_alloc(shape: Sequence[int], dtype: int, /) -> Capsule:
+    """A DLPack capsule over zeroed shared memory, freed with the tensor made from it."""
+
+def buffer_contains(address: int, byte_count: int, /) -> bool: ...
+
+# ---- process sets: ids and the negative codes of hvd.h
+
+def process_set_add(ranks: Sequence[int], /) -> int: ...
+def process_set_remove(process_set: int, /) -> int: ...
+def process_set_rank(process_set: int, /) -> int: ...
+def process_set_size(process_set: int, /) -> int: ...
+def process_set_included(process_set: int, /) -> int: ...
+def process_set_ids() -> list[int]: ...
+def process_set_ranks(process_set: int, /) -> list[int]: ...
+def process_set_meet(key: str, ranks: Sequence[int], timeout_seconds: float, /) -> int:
+    """Opens a set that only its members know and call for; returns its id or raises.
+
+    All members give the same key and ranks. Such a set is no part of process_set_ids.
+    """
+
+def process_set_leave(process_set: int, /) -> None:
+    """Closes a set opened by process_set_meet."""
+
+# ---- observation
+
+def timeline_start(path: str, mark_cycles: bool, /) -> None: ...
+def timeline_stop() -> None: ...
+def stats() -> dict[str, int]: ...
+def recent_operations() -> str: ...
+def set_stall_signal(signal_number: int, /) -> None:
+    """The signal that peers send this process when it is late for a stalled operation; 0: none."""

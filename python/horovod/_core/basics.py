@@ -1,0 +1,251 @@
+"""Life cycle of the core, and what a process can ask about its place in the job."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from . import _native, codes, leaving, stacks
+from .allocator import tune_allocator, tuning_requested
+from .errors import PRECONDITION_ERROR, HorovodInternalError
+from .process_sets import (
+    NOT_INITIALIZED,
+    ProcessSet,
+    global_process_set,
+    registered_sets,
+    resolve_static_sets,
+)
+from .schedule import requested_mode
+
+_logger = logging.getLogger("horovod")
+_DYNAMIC = "HOROVOD_DYNAMIC_PROCESS_SETS"
+
+
+def _initialized(answer: int) -> int:
+    """Return an answer of the core, which is -1 before init and after shutdown."""
+    if answer < 0:
+        raise ValueError(NOT_INITIALIZED)
+    return answer
+
+
+def _check_comm(comm: object) -> None:
+    """Accept what the original accepts without MPI: None, or ranks, which have no effect there."""
+    if comm is None:
+        return
+    if not isinstance(comm, Iterable):
+        message = (
+            f"init: comm must be None or an iterable of ranks, got {type(comm).__name__}; "
+            "MPI communicators need a build with MPI"
+        )
+        raise ValueError(message)  # noqa: TRY004 - type of the public API
+    ranks = list(comm)
+    if any(not isinstance(rank, int) for rank in ranks):
+        message = f"init: comm must have integer ranks, got {ranks}"
+        raise ValueError(message)
+    if ranks:
+        _logger.warning("init: comm=%s has no effect without MPI; all ranks take part", ranks)
+
+
+def _static_sets(process_sets: Sequence[ProcessSet] | str | None) -> Sequence[ProcessSet]:
+    if process_sets is None:
+        return ()
+    if isinstance(process_sets, str):
+        if process_sets.lower() != "dynamic":
+            message = f"init: process_sets must be a list or 'dynamic', got {process_sets!r}"
+            raise ValueError(message)
+        os.environ[_DYNAMIC] = "1"
+        return ()
+    sets = list(process_sets)
+    for index, process_set in enumerate(sets):
+        if not isinstance(process_set, ProcessSet):
+            message = f"init: process set {index} is {process_set!r}, expected a hvd.ProcessSet"
+            raise ValueError(message)  # noqa: TRY004 - type of the public API
+        if process_set.mpi_comm is not None:
+            message = f"init: process set {index} has an MPI communicator, which needs comm=MPI.Comm"
+            raise NotImplementedError(message)
+    return sets
+
+
+def _start(sets: Sequence[Sequence[int]]) -> None:
+    try:
+        _native.init(None, None, sets, False, 0)
+    except HorovodInternalError as error:
+        # Ranks that do not fit together are a mistake of the caller; anything else is an event.
+        if error.status == PRECONDITION_ERROR:
+            raise ValueError(str(error)) from error
+        raise
+
+
+def _start_with(process_sets: Sequence[ProcessSet]) -> None:
+    """Start the core with each set once; resolve_static_sets complains about the duplicates."""
+    unique = list(dict.fromkeys(tuple(process_set.ranks or ()) for process_set in process_sets))
+    try:
+        _start(unique)
+    except ValueError as error:
+        if "exists already, with id 0" not in str(error):
+            raise
+        # One of them is the global set. The size tells which, but is known only to a running core.
+        _start(())
+        everybody = tuple(range(_native.size()))
+        _native.shutdown()
+        _start([ranks for ranks in unique if ranks != everybody])
+
+
+class HorovodBasics:
+    """The calls that are the same in every front end. All instances speak of the one core."""
+
+    HOROVOD_PROCESS_SET_ERROR_INIT = codes.PROCESS_SET_ERROR_INIT
+    HOROVOD_PROCESS_SET_ERROR_DYNAMIC = codes.PROCESS_SET_ERROR_DYNAMIC
+    HOROVOD_PROCESS_SET_ERROR_UNKNOWN_SET = codes.PROCESS_SET_ERROR_UNKNOWN_SET
+    HOROVOD_PROCESS_SET_ERROR_FOREIGN_SET = codes.PROCESS_SET_ERROR_FOREIGN_SET
+    HOROVOD_PROCESS_SET_ERROR_SHUTDOWN = codes.PROCESS_SET_ERROR_SHUTDOWN
+    HOROVOD_PROCESS_SET_ERROR_EXISTING_SET = codes.PROCESS_SET_ERROR_EXISTING_SET
+
+    Average = codes.AVERAGE
+    Sum = codes.SUM
+    Adasum = codes.ADASUM
+    Min = codes.MIN
+    Max = codes.MAX
+    Product = codes.PRODUCT
+
+    def __init__(self, pkg_path: str | None = None, *args: str) -> None:
+        """Accept the place of a native extension, which the original needed to find its library."""
+        del pkg_path, args
+
+    @property
+    def MPI_LIB_CTYPES(self) -> ctypes.CDLL:  # noqa: N802 - name of the public API
+        """The core library, for ctypes. It has the functions of hvd.h."""
+        return ctypes.CDLL(_native.library_path())
+
+    def init(
+        self,
+        comm: Any = None,
+        process_sets: Sequence[ProcessSet] | str | None = None,
+    ) -> None:
+        """Start the core and wait until all ranks of the job have come.
+
+        The process sets get their ids, the same on all ranks; "dynamic" allows hvd.add_process_set
+        later. A second call without shutdown changes nothing.
+        """
+        _check_comm(comm)
+        sets = _static_sets(process_sets)
+        if not _native.is_initialized():
+            requested_mode(os.environ)  # a bad value is an error at start, not in the first step
+            if tuning_requested(os.environ):
+                tune_allocator()
+            _start_with(sets)
+            stacks.arm()
+        leaving.arm()
+        size = _native.size()
+        if size < 0:
+            return
+        global_process_set.ranks = list(range(size))
+        resolve_static_sets(sets)
+
+    def shutdown(self) -> None:
+        """Stop the core; operations under way fail on every rank."""
+        _native.shutdown()
+
+    def is_initialized(self) -> bool:
+        """Return whether init was called, and shutdown was not called since."""
+        return _native.is_initialized()
+
+    def start_timeline(self, file_path: str | os.PathLike[str], mark_cycles: bool = False) -> None:
+        """Write the timeline to a file from now on. Needs HOROVOD_TIMELINE=DYNAMIC (or a file)."""
+        self._timeline(lambda: _native.timeline_start(os.fspath(file_path), bool(mark_cycles)))
+
+    def stop_timeline(self) -> None:
+        """Close the file of the timeline."""
+        self._timeline(_native.timeline_stop)
+
+    @staticmethod
+    def _timeline(call: Any) -> None:
+        if not _native.is_initialized():
+            raise ValueError(NOT_INITIALIZED)
+        try:
+            call()
+        except HorovodInternalError as error:
+            if error.status == PRECONDITION_ERROR:
+                message = f"{error}; set HOROVOD_TIMELINE=DYNAMIC before hvd.init()"
+                raise ValueError(message) from error
+            raise
+
+    def size(self) -> int:
+        """Return how many processes the job has."""
+        return _initialized(_native.size())
+
+    def rank(self) -> int:
+        """Return the number of this process in the job, from 0."""
+        return _initialized(_native.rank())
+
+    def local_size(self) -> int:
+        """Return how many processes of the job run on this host."""
+        return _initialized(_native.local_size())
+
+    def local_rank(self) -> int:
+        """Return the number of this process among those of its host."""
+        return _initialized(_native.local_rank())
+
+    def cross_size(self) -> int:
+        """Return how many hosts have a process with this local rank."""
+        return _initialized(_native.cross_size())
+
+    def cross_rank(self) -> int:
+        """Return the number of this host among those."""
+        return _initialized(_native.cross_rank())
+
+    def is_homogeneous(self) -> bool:
+        """Return whether every host runs the same number of processes."""
+        return _native.is_homogeneous()
+
+    def mpi_threads_supported(self) -> bool:
+        """Raise ValueError: there is no MPI to ask."""
+        _initialized(_native.rank())
+        message = "Horovod MPI is not enabled; the embedded engine is used"
+        raise ValueError(message)
+
+    def mpi_enabled(self) -> bool:
+        """Return False: MPI is not used."""
+        return False
+
+    def mpi_built(self) -> bool:
+        """Return False: MPI is not used."""
+        return False
+
+    def gloo_enabled(self) -> bool:
+        """Return True: the embedded engine takes the place of Gloo, and needs no MPI."""
+        return True
+
+    def gloo_built(self) -> bool:
+        """Return True: the embedded engine takes the place of Gloo, and needs no MPI."""
+        return True
+
+    def nccl_built(self) -> int:
+        """Return the version code of NCCL, 0 if it is not used."""
+        return 0
+
+    def ddl_built(self) -> bool:
+        """Return False: DDL is not used."""
+        return False
+
+    def ccl_built(self) -> bool:
+        """Return False: oneCCL is not used."""
+        return False
+
+    def cuda_built(self) -> bool:
+        """Return False: tensors on devices go through host memory."""
+        return False
+
+    def rocm_built(self) -> bool:
+        """Return False: tensors on devices go through host memory."""
+        return False
+
+    def _get_process_set_ids_and_ranks(self) -> dict[int, list[int]]:
+        return registered_sets()
+
+
+basics = HorovodBasics()
+"""The instance that the front ends share."""

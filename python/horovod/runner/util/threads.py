@@ -1,0 +1,60 @@
+"""Threads that run one function."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_logger = logging.getLogger("horovod")
+
+
+def in_thread(
+    target: Callable[..., Any],
+    args: Sequence[Any] = (),
+    name: str | None = None,
+    daemon: bool = True,
+    silent: bool = False,
+) -> threading.Thread:
+    """Start a thread and return it. Silent: an exception of the target is only logged."""
+    if not isinstance(args, tuple):
+        message = f"args must be a tuple, not {type(args)}; for a single argument use (arg,)"
+        raise ValueError(message)  # noqa: TRY004 - type of the public API
+
+    def quietly(*call_args: Any) -> None:
+        try:
+            target(*call_args)
+        except Exception:
+            _logger.debug("exception in thread %s", name, exc_info=True)
+
+    thread = threading.Thread(target=quietly if silent else target, args=args, name=name, daemon=daemon)
+    thread.start()
+    return thread
+
+
+def on_event(
+    event: threading.Event,
+    func: Callable[..., Any],
+    args: Sequence[Any] = (),
+    stop: threading.Event | None = None,
+    check_stop_interval_s: float = 1.0,
+    daemon: bool = True,
+    silent: bool = False,
+) -> threading.Thread:
+    """Call the function in a thread as soon as the event is set, unless `stop` comes first."""
+    if stop is None:
+
+        def wait_and_call() -> None:
+            event.wait()
+            func(*args)
+
+    else:
+
+        def wait_and_call() -> None:
+            while not stop.is_set() and not event.wait(check_stop_interval_s):
+                pass
+            if not stop.is_set():
+                func(*args)
+
+    return in_thread(wait_and_call, daemon=daemon, silent=silent)

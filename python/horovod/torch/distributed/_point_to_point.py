@@ -1,0 +1,296 @@
+"""send and recv: a broadcast in a set of the two processes, named by direction, tag and number.
+
+The set is opened when either side first needs it, by a thread of its own: in a ring of sends nobody
+would come to the second meeting otherwise. Transfers wait for it in the order they were started.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict, deque
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+import torch
+from torch.distributed import DistBackendError, Work
+
+from horovod._core import _native, codes
+from horovod.torch.distributed import _buffers
+from horovod.torch.distributed._futures import complete_by_helper
+from horovod.torch.distributed._group import PROGRESS_BACKGROUND, PROGRESS_DEFAULT
+from horovod.torch.distributed._work import CompletedWork, PendingWork, late
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from horovod.torch.distributed._group import Group
+
+# Names repeat, so that the core's table of names stays small; so many transfers of one direction and
+# tag can be under way.
+_NAMES_PER_DIRECTION = 256
+# How long "any source" waits for one sender before it looks at the next.
+_SLICE_SECONDS = 0.005
+# What fits in one message reaches the receiver without further help of the sender.
+_EAGER_BYTES = 4096
+
+
+class TransferWork(PendingWork):
+    """A transfer that begins when the set of its two processes is open."""
+
+    def __init__(
+        self, tensor: torch.Tensor, seconds: float, source: int, finish: Callable[[int], None] | None
+    ) -> None:
+        super().__init__(0, [tensor], seconds, finish, complete_by_helper)
+        self.source = source
+        self._begun = threading.Event()
+
+    def begin(self, submit: Callable[[], int]) -> None:
+        try:
+            self._handle = submit()
+        except Exception as error:  # noqa: BLE001 - told to whoever waits
+            self.fail(error)
+        self._begun.set()
+
+    def fail(self, error: Exception) -> None:
+        self._end(error)
+        self._begun.set()
+
+    def expire(self) -> None:
+        if self._begun.is_set():
+            super().expire()
+        else:
+            self._end(DistBackendError(late(self._seconds)))
+
+    def deliver_to(self, tensor: torch.Tensor, host: torch.Tensor) -> None:
+        """Brings what arrives, or has arrived, in the host memory to another tensor."""
+
+        def finish(_: int) -> None:
+            _buffers.give_back(tensor, host.view(tensor.shape))
+
+        with self._waiting:
+            self._outputs = [tensor]
+            if self._done:
+                finish(0)
+            else:
+                self._finish = finish
+
+    def settle_within(self, seconds: float) -> bool:
+        if not self._begun.wait(seconds):
+            return False
+        return super().settle_within(seconds)
+
+    def source_rank(self) -> int:
+        return self.source
+
+    _source_rank = source_rank
+
+
+class _Pair:
+    """The set of this process and a peer."""
+
+    def __init__(self, key: str, ranks: list[int], seconds: float) -> None:
+        self._waiting: deque[tuple[TransferWork, Callable[[int], int]]] = deque()
+        self._lock = threading.Lock()
+        self._process_set: int | None = None
+        self._error: Exception | None = None
+        arguments = (key, ranks, seconds)
+        name = f"horovod-{key}"
+        threading.Thread(target=self._meet, args=arguments, name=name, daemon=True).start()
+
+    def start(self, work: TransferWork, submit: Callable[[int], int]) -> None:
+        """Submits now, or when the peer has come."""
+        with self._lock:
+            if self._error is not None:
+                work.fail(self._error)
+                return
+            if self._process_set is None:
+                self._waiting.append((work, submit))
+                return
+        work.begin(partial(submit, self._process_set))
+
+    def _meet(self, key: str, ranks: list[int], seconds: float) -> None:
+        try:
+            process_set = _native.process_set_meet(key, ranks, seconds)
+        except Exception as error:  # noqa: BLE001 - told to every transfer
+            with self._lock:
+                self._error = error
+            for work, _ in self._waiting:
+                work.fail(error)
+            self._waiting.clear()
+            return
+        with self._lock:
+            while self._waiting:
+                work, submit = self._waiting.popleft()
+                work.begin(partial(submit, process_set))
+            self._process_set = process_set
+
+    def leave(self) -> None:
+        with self._lock:
+            if self._process_set is not None:
+                _native.process_set_leave(self._process_set)
+                self._process_set = None
+
+
+class AnySourceWork(Work):
+    """A message from whoever is the first to send one."""
+
+    def __init__(self, tensor: torch.Tensor, tag: int, mail: Mail) -> None:
+        super().__init__()
+        self._tensor = tensor
+        self._tag = tag
+        self._mail = mail
+        self._source: int | None = None
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        seconds = timeout.total_seconds() if timeout else self._mail.seconds
+        deadline = time.monotonic() + seconds
+        while self._source is None:
+            self._source = self._mail.take_first(self._tensor, self._tag, _SLICE_SECONDS)
+            if self._source is None and time.monotonic() > deadline:
+                raise DistBackendError(late(seconds))
+        return True
+
+    def is_completed(self) -> bool:
+        if self._source is None:
+            self._source = self._mail.take_first(self._tensor, self._tag, 0.0)
+        return self._source is not None
+
+    is_success = is_completed
+
+    def result(self) -> list[torch.Tensor]:
+        return [self._tensor]
+
+    def source_rank(self) -> int:
+        return -1 if self._source is None else self._source
+
+    _source_rank = source_rank
+
+
+class Mail:
+    """All transfers of one group."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._pairs: dict[int, _Pair] = {}
+        self._counts: defaultdict[tuple[int, int, int], int] = defaultdict(int)
+        self._under_way: dict[str, TransferWork] = {}
+        # Receives started for "any source" whose sender has not come yet: the next message of that
+        # sender and tag arrives there, whoever asks for it.
+        self._open: dict[tuple[int, int], tuple[TransferWork, torch.Tensor]] = {}
+        self._to_self: defaultdict[int, deque[torch.Tensor]] = defaultdict(deque)
+
+    def send(self, tensor: torch.Tensor, target: int, tag: int) -> Work:
+        host = _buffers.host_copy(tensor)
+        if target == self._group.rank:
+            self._to_self[tag].append(host.clone())
+            return CompletedWork([tensor])
+        work = TransferWork(tensor, self._group.seconds, self._group.rank, None)
+        self._start(work, host, self._group.rank, target, tag)
+        return work
+
+    def receive(self, tensor: torch.Tensor, source: int, tag: int) -> Work:
+        if source == self._group.rank:
+            return self._receive_from_self(tensor, tag)
+        if (source, tag) in self._open:
+            work, host = self._open.pop((source, tag))
+            _check_same_size(tensor, host)
+            work.deliver_to(tensor, host)
+            return work
+        host = _buffers.host_space(tensor)
+        finish = None
+        if host is not tensor:
+
+            def finish(_: int) -> None:
+                _buffers.give_back(tensor, host)
+
+        work = TransferWork(tensor, self._group.seconds, source, finish)
+        self._start(work, host, source, self._group.rank, tag)
+        return work
+
+    def receive_any(self, tensor: torch.Tensor, tag: int) -> Work:
+        """Starts a receive from every other rank; those that stay open serve later calls."""
+        for source in range(self._group.size):
+            if source == self._group.rank:
+                continue
+            if (source, tag) not in self._open:
+                host = torch.empty(tensor.shape, dtype=tensor.dtype)
+                work = TransferWork(host, self._group.seconds, source, None)
+                self._start(work, host, source, self._group.rank, tag)
+                self._open[source, tag] = (work, host)
+            _check_same_size(tensor, self._open[source, tag][1])
+        return AnySourceWork(tensor, tag, self)
+
+    def take_first(self, tensor: torch.Tensor, tag: int, seconds: float) -> int | None:
+        """The rank whose message is there, now in the tensor; None: nobody's within the time."""
+        for (source, its_tag), (work, host) in list(self._open.items()):
+            if its_tag == tag and work.settle_within(seconds):
+                del self._open[source, its_tag]
+                work.wait()  # raises what went wrong
+                _buffers.give_back(tensor, host.view(tensor.shape))
+                return source
+        return None
+
+    @property
+    def seconds(self) -> float:
+        """The time limit of the group."""
+        return self._group.seconds
+
+    def close(self) -> None:
+        """Leaves all pairs; the peers do the same."""
+        for pair in self._pairs.values():
+            pair.leave()
+        self._pairs.clear()
+
+    def _receive_from_self(self, tensor: torch.Tensor, tag: int) -> Work:
+        if not self._to_self[tag]:
+            message = f"recv from rank {self._group.rank} itself, tag {tag}: nothing was sent before"
+            raise ValueError(message)
+        tensor.detach().copy_(self._to_self[tag].popleft().view(tensor.shape))
+        return CompletedWork([tensor])
+
+    def _start(self, work: TransferWork, host: torch.Tensor, source: int, target: int, tag: int) -> None:
+        name = self._next_name(source, target, tag)
+        previous = self._under_way.get(name)
+        if previous is not None:
+            previous.wait()
+        self._under_way[name] = work
+        code, count = _buffers.moved(host)
+        is_small = host.numel() * host.element_size() <= _EAGER_BYTES
+        # A sender may do other things than wait for its receiver.
+        helped = source == self._group.rank and not is_small
+        where = _buffers.address(host)
+        root = self._group.members.ranks[source]
+
+        def submit(process_set: int) -> int:
+            return _native.submit(
+                codes.BROADCAST, code, codes.SUM, process_set, root, codes.NO_WIRE_DTYPE,
+                PROGRESS_BACKGROUND if helped else PROGRESS_DEFAULT, (count,), where, where,
+                1.0, 1.0, None, name, host, False,
+            )  # fmt: skip
+
+        self._pair(target if source == self._group.rank else source).start(work, submit)
+
+    def _next_name(self, source: int, target: int, tag: int) -> str:
+        number = self._counts[source, target, tag]
+        self._counts[source, target, tag] = (number + 1) % _NAMES_PER_DIRECTION
+        return f"{source}>{target}.{tag}.{number}"
+
+    def _pair(self, peer: int) -> _Pair:
+        pair = self._pairs.get(peer)
+        if pair is None:
+            low, high = sorted((self._group.rank, peer))
+            ranks = sorted((self._group.members.ranks[low], self._group.members.ranks[high]))
+            key = f"{self._group.members.key}/{low}-{high}"
+            pair = self._pairs[peer] = _Pair(key, ranks, self._group.seconds)
+        return pair
+
+
+def _check_same_size(tensor: torch.Tensor, host: torch.Tensor) -> None:
+    if tensor.dtype != host.dtype or tensor.numel() != host.numel():
+        message = (
+            f"recv: a receive from any source has prepared for {host.numel()} elements of "
+            f"{host.dtype}, got a tensor of {tensor.numel()} of {tensor.dtype}"
+        )
+        raise ValueError(message)

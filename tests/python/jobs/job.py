@@ -1,0 +1,74 @@
+"""Starting a real job from a test."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+LIMIT_SECONDS = 90
+
+# Variables of an outer job must not reach the inner one.
+FOREIGN = (
+    "HOROVOD_",
+    "OMPI_",
+    "PMI_",
+    "PMIX_",
+    "SLURM_",
+    "TORCHELASTIC_",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_",
+    "GROUP_",
+    "MASTER_",
+)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a job ended, and what it printed."""
+
+    code: int
+    output: str
+
+
+def clean_environment(**variables: str) -> dict[str, str]:
+    """Return the environment of a process that belongs to no job."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(FOREIGN)}
+    return {**kept, "OMP_NUM_THREADS": "1", **variables}
+
+
+def horovodrun() -> str:
+    """Return the launcher that was installed with this Python."""
+    return str(Path(sys.executable).with_name("horovodrun"))
+
+
+def write_script(folder: Path, text: str) -> str:
+    """Store a program that the test shows as text."""
+    path = folder / "program.py"
+    path.write_text(textwrap.dedent(text))
+    return str(path)
+
+
+def run(command: list[str], limit_seconds: float = LIMIT_SECONDS, **variables: str) -> Ended:
+    """Run a command to its end; a command that does not end fails the test."""
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=limit_seconds,
+        env=clean_environment(**variables),
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout)
+
+
+def run_job(folder: Path, size: int, text: str, **variables: str) -> Ended:
+    """Run a program with horovodrun."""
+    script = write_script(folder, text)
+    return run([horovodrun(), "-np", str(size), sys.executable, script], **variables)

@@ -1,0 +1,80 @@
+"""Every rank of a job runs the same tests; these fixtures keep the ranks together.
+
+    horovodrun -np 2 python -m pytest tests/python/parallel
+
+A test that fails on one rank leaves the others in a collective. The stall limit ends that wait with
+an error on all ranks, and the next test begins with a new init.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+from collections.abc import Iterator
+
+import pytest
+
+# Read by the core at init.
+os.environ.setdefault("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
+os.environ.setdefault("HOROVOD_TIMELINE", "DYNAMIC")
+os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "10")
+os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "20")
+os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", "60")
+
+import torch
+
+import horovod.torch as hvd
+
+TEST_LIMIT_SECONDS = 180
+
+torch.set_num_threads(1)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the marker of this folder."""
+    config.addinivalue_line("markers", "disagreement: needs ranks that differ, so two at least")
+
+
+@pytest.fixture(autouse=True)
+def _skip_alone(request: pytest.FixtureRequest, _ranks_meet: None) -> None:
+    if request.node.get_closest_marker("disagreement") and hvd.size() < 2:
+        pytest.skip("one rank agrees with itself")
+
+
+@pytest.fixture(autouse=True)
+def _ranks_meet() -> Iterator[None]:
+    """Begin and end each test together; a test that hangs ends the process with its stacks."""
+    faulthandler.dump_traceback_later(TEST_LIMIT_SECONDS, exit=True)
+    hvd.init()
+    yield
+    try:
+        hvd.barrier()
+    except (hvd.HorovodInternalError, ValueError):
+        # Some rank failed: all of them get here, and start anew.
+        hvd.shutdown()
+        hvd.init()
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture
+def rank() -> int:
+    """Rank of this process."""
+    return hvd.rank()
+
+
+@pytest.fixture
+def size() -> int:
+    """Size of the job."""
+    return hvd.size()
+
+
+@pytest.fixture
+def process_set() -> Iterator[hvd.ProcessSet]:
+    """Every second rank, as a set; members alone use it."""
+    ranks = list(range(0, hvd.size(), 2))
+    if len(ranks) == hvd.size():
+        yield hvd.global_process_set
+        return
+    added = hvd.add_process_set(ranks)
+    yield added
+    hvd.remove_process_set(added)
