@@ -40,7 +40,9 @@ Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
       eager_limit_(size() == 2 ? 8 << 10 : 32 << 10),
       kernels_(kernels()) {}
 
-Channel::~Channel() = default;
+Channel::~Channel() {
+  for (const auto& [index, message] : messages_) job_.arena().forget(message);
+}
 
 void Channel::fail(Status status) {
   if (failure_.is_ok()) {

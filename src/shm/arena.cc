@@ -51,6 +51,11 @@ bool Arena::has_buffers() const {
   return !used_.empty();
 }
 
+void Arena::forget(const void* data) {
+  MutexLock lock(mutex_);
+  used_.erase(offset_of(data));
+}
+
 Status Arena::free(void* data) {
   size_t length = 0;
   const bool inside = segment_.contains(data, 1);

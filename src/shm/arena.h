@@ -25,6 +25,8 @@ class Arena {
   // True if [data, data + length) lies inside one live buffer.
   bool contains(const void* data, size_t length) const HVD_EXCLUDES(mutex_);
   bool has_buffers() const HVD_EXCLUDES(mutex_);
+  // Like free(), but what lies there stays for peers that have not read it. Only when the job ends.
+  void forget(const void* data) HVD_EXCLUDES(mutex_);
   // Offset of an address inside this arena.
   size_t offset_of(const void* data) const {
     return static_cast<size_t>(static_cast<const std::byte*>(data) - segment_.data()) - offset_;

@@ -197,6 +197,7 @@ TEST(FaultLeftovers, ADeadJobLeavesNoNamesAndSurvivorsKeepNoMemory) {
         hvd_status status = HVD_OK;
         while (status == HVD_OK) status = float_allreduce("x", values).run();
         EXPECT_EQ(status, HVD_PEER_LOST);
+        EXPECT_EQ(hvd_buffer_free(buffer), HVD_OK) << hvd_last_error();
         EXPECT_EQ(hvd_shutdown(), HVD_OK) << hvd_last_error();
 
         EXPECT_EQ(count_descriptors(), descriptors);
