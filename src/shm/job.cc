@@ -103,8 +103,7 @@ void Job::attach(std::shared_ptr<Segment> segment, const JobOptions& options) {
 
 Job::~Job() {
   // Tensors may lie in buffers that nobody has freed: reading one must not be a segmentation fault.
-  if (arena_ != nullptr && arena_->has_buffers() && segment_.use_count() == 1)
-    segment_->leave_mapped();
+  if (arena_ != nullptr && arena_->has_buffers()) segment_->leave_mapped();
 }
 
 void Job::introduce(const JobOptions& options) {

@@ -71,7 +71,7 @@ Segment& Segment::operator=(Segment&& other) noexcept {
 }
 
 Segment::~Segment() {
-  if (data_ != nullptr) munmap(data_, bytes_);
+  if (data_ != nullptr && !stays_mapped_.load(std::memory_order_relaxed)) munmap(data_, bytes_);
 }
 
 Status Segment::commit(size_t offset, size_t length) const {

@@ -3,6 +3,7 @@
 // pages that are touched cost memory. May block while pages are reserved.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -35,11 +36,8 @@ class Segment {
   // The same, but only where the file system has a size limit of its own; elsewhere pages come when
   // touched.
   Status commit_if_limited(size_t offset, size_t length) const;
-  // The memory stays where it is until the process ends; this object has none any more.
-  void leave_mapped() {
-    data_ = nullptr;
-    bytes_ = 0;
-  }
+  // The memory stays where it is until the process ends, even when this object goes. Any thread.
+  void leave_mapped() { stays_mapped_.store(true, std::memory_order_relaxed); }
   // Gives pages back; they read as zero afterwards.
   Status discard(size_t offset, size_t length) const;
 
@@ -47,6 +45,7 @@ class Segment {
   UniqueFd fd_;
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
+  std::atomic<bool> stays_mapped_{false};
 };
 
 }  // namespace hvd::shm

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -20,6 +21,9 @@ os.environ.setdefault("HOROVOD_TIMELINE", "DYNAMIC")
 os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "10")
 os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "20")
 os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", "60")
+
+# pytest numbers and prunes the temporary folders of earlier runs; ranks that share a root prune each other's.
+os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix=f"hvd-rank{os.environ.get('HOROVOD_RANK', '0')}-")
 
 import torch
 
