@@ -2,6 +2,7 @@
 // Internal linkage (see half.h). Pure; any thread.
 #pragma once
 
+#include "reduce/kernels.h"
 #include "reduce/vector.h"
 
 namespace hvd {
@@ -26,6 +27,12 @@ struct Chunk {
     for (int p = 0; p < kParts; ++p) {
       store_as(dst + p * kPartBytes, parts[p]);
     }
+  }
+  // `dst` is aligned to lines if the data passes by the caches.
+  template <Reuse kReuse>
+  [[gnu::always_inline]] void store_for(char* dst) const {
+    if constexpr (kReuse == Reuse::kSoon) return store(dst);
+    for (int p = 0; p < kParts; ++p) Isa::stream(dst + p * kPartBytes, parts[p]);
   }
 };
 
@@ -74,6 +81,53 @@ template <class Isa>
   }
   for (; at < last; at += kStep) Piece::load(src + at).store(dst + at);
   copy_ends<Isa, kLineBytes>(dst + last, src + last, kStep);
+}
+
+// Between private buffers, or from a shared one whose lines the owner will not miss.
+template <class Isa, Reuse kReuse>
+[[gnu::always_inline]] inline void copy_private(char* dst, const char* src, size_t bytes) {
+  constexpr size_t kStep = 2 * kLineBytes;
+  if (bytes <= kStep) return copy_small<Isa>(dst, src, bytes);
+
+  const size_t last = bytes - kStep;
+  Chunk<Isa, kLineBytes>::load(src).store(dst);
+  size_t at = kLineBytes - reinterpret_cast<uintptr_t>(dst) % kLineBytes;
+  for (; at < last; at += kStep) {
+    Chunk<Isa, kStep>::load(src + at).template store_for<kReuse>(dst + at);
+  }
+  copy_ends<Isa, kLineBytes>(dst + last, src + last, kStep);
+  if constexpr (kReuse == Reuse::kLate) Isa::finish_streams();
+}
+
+// To a shared buffer and to a private one: the source is read once.
+template <class Isa, Reuse kReuse>
+[[gnu::always_inline]] inline void copy_both(char* shared, char* own, const char* src,
+                                             size_t bytes) {
+  constexpr size_t kStep = 2 * kLineBytes;
+  using Piece = Chunk<Isa, kStep>;
+  if (bytes <= kStep) {
+    copy_small<Isa>(shared, src, bytes);
+    return copy_small<Isa>(own, src, bytes);
+  }
+
+  const size_t last = bytes - kStep;
+  const auto first = Chunk<Isa, kLineBytes>::load(src);
+  first.store(shared);
+  first.store(own);
+  size_t at = kLineBytes - reinterpret_cast<uintptr_t>(own) % kLineBytes;
+  const size_t fetched_end = last > kFetchAheadBytes ? last - kFetchAheadBytes : 0;
+  for (; at < last; at += kStep) {
+    if (at < fetched_end) {
+      fetch_for_write(shared + at + kFetchAheadBytes);
+      fetch_for_write(shared + at + kFetchAheadBytes + kLineBytes);
+    }
+    const Piece piece = Piece::load(src + at);
+    piece.store(shared + at);
+    piece.template store_for<kReuse>(own + at);
+  }
+  copy_ends<Isa, kLineBytes>(shared + last, src + last, kStep);
+  copy_ends<Isa, kLineBytes>(own + last, src + last, kStep);
+  if constexpr (kReuse == Reuse::kLate) Isa::finish_streams();
 }
 
 }  // namespace

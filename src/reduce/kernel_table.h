@@ -113,6 +113,23 @@ void copy_from_shared(void* dst, const void* src, size_t bytes) {
 }
 
 template <class Isa>
+void copy(void* dst, const void* src, size_t bytes, Reuse reuse) {
+  char* to = static_cast<char*>(dst);
+  const char* from = static_cast<const char*>(src);
+  if (reuse == Reuse::kSoon) return copy_private<Isa, Reuse::kSoon>(to, from, bytes);
+  copy_private<Isa, Reuse::kLate>(to, from, bytes);
+}
+
+template <class Isa>
+void copy_to_both(void* shared, void* own, const void* src, size_t bytes, Reuse reuse) {
+  char* to = static_cast<char*>(shared);
+  char* also_to = static_cast<char*>(own);
+  const char* from = static_cast<const char*>(src);
+  if (reuse == Reuse::kSoon) return copy_both<Isa, Reuse::kSoon>(to, also_to, from, bytes);
+  copy_both<Isa, Reuse::kLate>(to, also_to, from, bytes);
+}
+
+template <class Isa>
 void dots(DType dtype, const void* a, const void* b, size_t count, double out[3]) {
   const char* x = static_cast<const char*>(a);
   const char* y = static_cast<const char*>(b);
@@ -139,6 +156,8 @@ constexpr Kernels make_kernels() {
           .widen = widen<Isa>,
           .copy_to_shared = copy_to_shared<Isa>,
           .copy_from_shared = copy_from_shared<Isa>,
+          .copy = copy<Isa>,
+          .copy_to_both = copy_to_both<Isa>,
           .dots = dots<Isa>,
           .combine = combine<Isa>};
 }

@@ -40,6 +40,10 @@ struct ReduceArgs {
   Scale post;
 };
 
+// When what a copy writes is read again. kLate: not before it would have left the caches anyway, so
+// it passes by them, which saves reading the lines that it overwrites.
+enum class Reuse { kSoon, kLate };
+
 struct Kernels {
   const char* name;  // "avx2", "baseline"
 
@@ -58,6 +62,11 @@ struct Kernels {
   // fetch those lines for writing some lines ahead, so that ownership moves with the data.
   void (*copy_to_shared)(void* dst, const void* src, size_t bytes);
   void (*copy_from_shared)(void* dst, const void* src, size_t bytes);
+
+  // Copies to private memory. copy_to_both also fills `shared`, as copy_to_shared does, and reads
+  // the source once. Source and destinations do not overlap.
+  void (*copy)(void* dst, const void* src, size_t bytes, Reuse reuse);
+  void (*copy_to_both)(void* shared, void* own, const void* src, size_t bytes, Reuse reuse);
 
   // out[0] = dot(a, b), out[1] = dot(a, a), out[2] = dot(b, b) in float64, in a fixed order that
   // depends only on count. dtype kFloat32 or kFloat64.

@@ -20,6 +20,10 @@ struct Baseline {
   [[gnu::noinline]] static Shorts narrow_float16(Floats floats) {
     return __builtin_convertvector(hvd::narrow_float16(floats), Shorts);
   }
+  // Not every machine has stores that pass by the caches.
+  static void stream(char* dst, VectorOf<uint8_t, 16>::type value) { store_as(dst, value); }
+  static void finish_streams() {}
+
   static float widen_float16_one(uint16_t half) { return float16_to_float(half); }
   static uint16_t narrow_float16_one(float value) { return float_to_float16(value); }
 };

@@ -208,7 +208,7 @@ TEST_P(Operations, BroadcastSendsTheRootsDataFromEveryRoot) {
 
 TEST_P(Operations, AlltoallSendsSplitsAndKeepsTheOrderOfSenders) {
   run_ranks(GetParam(), [](TestRank& r) {
-    for (const int scale : {1, 2000}) {
+    for (const int scale : {1, 2000, 9000}) {
       std::vector<std::vector<int32_t>> splits;
       std::vector<Bytes> inputs;
       for (int from = 0; from < r.size(); ++from) {
@@ -324,6 +324,38 @@ TEST_P(Operations, ProcessSetsWorkSideBySide) {
         }
       },
       options);
+}
+
+// Of odd sizes, so that only the first block begins at a cache line.
+TEST(LargeBlocks, ThatCachesCannotHoldArriveWhole) {
+  run_ranks(2, [](TestRank& r) {
+    const std::vector<std::vector<int32_t>> splits = {{(3 << 20) + 1, (5 << 20) + 2},
+                                                      {(1 << 20) + 5, (6 << 20) + 72}};
+    std::vector<Bytes> inputs;
+    for (int rank = 0; rank < r.size(); ++rank) {
+      const auto& mine = splits[static_cast<size_t>(rank)];
+      inputs.push_back(make_data({rank, HVD_UINT8, static_cast<size_t>(mine[0] + mine[1]), 6}));
+    }
+    const auto me = static_cast<size_t>(r.rank());
+    const std::vector<int64_t> shape = {static_cast<int64_t>(inputs[me].size())};
+    Call gather{.kind = wire::Kind::kAllgather,
+                .dtype = DType::kUint8,
+                .name = "large.gather",
+                .shape = shape};
+    Call exchange{.kind = wire::Kind::kAlltoall,
+                  .dtype = DType::kUint8,
+                  .name = "large.alltoall",
+                  .shape = shape,
+                  .splits = splits[me]};
+
+    auto gathered = r.gather(gather, inputs[me].data());
+    auto exchanged = r.gather(exchange, inputs[me].data());
+
+    ASSERT_TRUE(gathered) << gathered.status().message();
+    ASSERT_TRUE(exchanged) << exchanged.status().message();
+    EXPECT_TRUE(same_bits(HVD_UINT8, reference_allgather(inputs), *gathered));
+    EXPECT_TRUE(same_bits(HVD_UINT8, reference_alltoall(inputs, splits, 1, r.rank()), *exchanged));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(WorldSize, Operations, ::testing::Values(1, 2, 3, 4, 5, 8));

@@ -18,6 +18,12 @@ struct Avx2 {
   static Shorts narrow_float16(Floats floats) {
     return (Shorts)_mm256_cvtps_ph((__m256)floats, _MM_FROUND_TO_NEAREST_INT);
   }
+  // Stores that pass by the caches, and what makes them visible before later stores.
+  static void stream(char* dst, VectorOf<uint8_t, 32>::type value) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(dst), (__m256i)value);
+  }
+  static void finish_streams() { _mm_sfence(); }
+
   static float widen_float16_one(uint16_t half) { return _cvtsh_ss(half); }
   static uint16_t narrow_float16_one(float value) {
     return _cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT);
