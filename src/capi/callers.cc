@@ -16,19 +16,15 @@ struct SlotLease {
   }
 };
 thread_local SlotLease lease;
-// Beside the lease, because reading this one costs a single instruction.
-__attribute__((tls_model("initial-exec"))) thread_local CallerSlot* own_slot = nullptr;
 
 long membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
 
 }  // namespace
 
-Callers::Callers() : has_membarrier_(membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0) {}
+__attribute__((tls_model("initial-exec"))) constinit thread_local CallerSlot* Callers::own_slot_ =
+    nullptr;
 
-CallerSlot& Callers::mine() {
-  if (own_slot != nullptr) return *own_slot;
-  return add_slot();
-}
+Callers::Callers() : has_membarrier_(membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0) {}
 
 CallerSlot& Callers::add_slot() {
   CallerSlot* slot = first_.load(std::memory_order_acquire);
@@ -44,7 +40,7 @@ CallerSlot& Callers::add_slot() {
     }
   }
   lease.slot = slot;
-  own_slot = slot;
+  own_slot_ = slot;
   return *slot;
 }
 
@@ -52,7 +48,7 @@ void Callers::wait_for_all() {
   if (has_membarrier_) membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
   for (CallerSlot* slot = first_.load(std::memory_order_acquire); slot != nullptr;
        slot = slot->next) {
-    if (slot == own_slot) continue;
+    if (slot == own_slot_) continue;
     while (slot->depth.load(std::memory_order_seq_cst) != 0)
       sched_yield();  // they only copy a status out
   }
@@ -61,7 +57,7 @@ void Callers::wait_for_all() {
 void Callers::forget_all() {
   for (CallerSlot* slot = first_.load(std::memory_order_acquire); slot != nullptr;
        slot = slot->next) {
-    if (slot != own_slot) slot->depth.store(0, std::memory_order_relaxed);
+    if (slot != own_slot_) slot->depth.store(0, std::memory_order_relaxed);
   }
 }
 

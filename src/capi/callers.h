@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/cpu.h"
+
 namespace hvd::capi {
 
 // One per thread that ever called; kept and reused, never freed.
@@ -39,8 +41,11 @@ class Callers {
   void forget_all();
 
  private:
-  CallerSlot& mine();
+  CallerSlot& mine() { return HVD_LIKELY(own_slot_ != nullptr) ? *own_slot_ : add_slot(); }
   CallerSlot& add_slot();
+
+  // Read with a single instruction.
+  __attribute__((tls_model("initial-exec"))) static constinit thread_local CallerSlot* own_slot_;
 
   std::atomic<CallerSlot*> first_{nullptr};
   bool has_membarrier_ = false;

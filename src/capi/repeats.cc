@@ -5,7 +5,7 @@
 
 namespace hvd::capi {
 
-__attribute__((tls_model("initial-exec"))) thread_local Repeats* Repeats::own_ = nullptr;
+__attribute__((tls_model("initial-exec"))) constinit thread_local Repeats* Repeats::own_ = nullptr;
 
 Repeats& Repeats::make_own() {
   thread_local std::unique_ptr<Repeats> owner = std::make_unique<Repeats>();

@@ -48,7 +48,7 @@ class Repeats {
   }
 
   // A pointer that the thread's storage holds itself: found without a call.
-  __attribute__((tls_model("initial-exec"))) static thread_local Repeats* own_;
+  __attribute__((tls_model("initial-exec"))) static constinit thread_local Repeats* own_;
   std::unique_ptr<Entry[]> entries_ = std::make_unique<Entry[]>(kEntries);
 };
 

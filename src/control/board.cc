@@ -35,9 +35,4 @@ bool Board::is_nonsense(int rank, uint32_t index) const {
   return !awaited && !last_lap && !wrapped;
 }
 
-std::span<std::byte> Board::eager_range(int rank, uint32_t offset, uint32_t length) const {
-  if (offset > kEagerBytes || length > kEagerBytes - offset) return {};
-  return {eager(rank) + offset, length};
-}
-
 }  // namespace hvd::control

@@ -67,7 +67,10 @@ class Board {
 
   std::byte* eager(int rank) const { return eager_ + static_cast<size_t>(rank) * kEagerStride; }
   // [offset, offset + length) of a rank's eager ring; empty data() if it does not lie inside.
-  std::span<std::byte> eager_range(int rank, uint32_t offset, uint32_t length) const;
+  std::span<std::byte> eager_range(int rank, uint32_t offset, uint32_t length) const {
+    if (offset > kEagerBytes || length > kEagerBytes - offset) return {};
+    return {eager(rank) + offset, length};
+  }
 
   // Records of `stream` below this index are no longer needed by `reader`.
   std::atomic<uint32_t>& low(int reader, int stream) const {

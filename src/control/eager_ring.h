@@ -3,10 +3,13 @@
 // payloads stay in cache. Needs the submit lock.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 
+#include "base/bytes.h"
+#include "base/cpu.h"
 #include "control/board.h"
 
 namespace hvd::control {
@@ -14,14 +17,36 @@ namespace hvd::control {
 class EagerRing {
  public:
   // Space for record `index`; nullopt: no room. Records below `watermark` are consumed everywhere.
-  std::optional<uint32_t> take(uint32_t index, uint32_t bytes, uint32_t watermark);
+  std::optional<uint32_t> take(uint32_t index, uint32_t bytes, uint32_t watermark) {
+    const uint32_t need = space_for(bytes);
+    const uint32_t oldest = oldest_ % kRecords;
+    // Mostly there is room behind the last one, whatever was consumed meanwhile.
+    if (HVD_LIKELY(index - oldest_ - 1 < kRecords - 1 && length_[oldest] != 0 &&
+                   head_ > offset_[oldest] && head_ + need <= soft_end_))
+      return place(index, head_, need);
+    return take_slowly(index, need, watermark);
+  }
+  // Where the next record of this size will probably be.
+  uint32_t likely_next(uint32_t bytes) const {
+    return head_ + space_for(bytes) <= soft_end_ ? head_ : 0;
+  }
   // Worth a fresh watermark before the next take: it would leave the soft end.
   bool wants_watermark(uint32_t bytes) const { return head_ + bytes + kLineSpacing > soft_end_; }
   // Record `index` uses no space. Call for every record, in order, so that reuse is noticed.
   void skip(uint32_t index) { length_[index % kRecords] = 0; }
 
  private:
-  std::optional<uint32_t> fit(uint32_t index, uint32_t bytes);
+  static uint32_t space_for(uint32_t bytes) {
+    return static_cast<uint32_t>(align_up(std::max(bytes, 1u), kLineSpacing));
+  }
+  uint32_t place(uint32_t index, uint32_t at, uint32_t need) {
+    offset_[index % kRecords] = at;
+    length_[index % kRecords] = need;
+    head_ = at + need;
+    return at;
+  }
+  std::optional<uint32_t> take_slowly(uint32_t index, uint32_t need, uint32_t watermark);
+  std::optional<uint32_t> fit(uint32_t index, uint32_t need) const;
 
   static constexpr uint32_t kSoftEnd = 64 << 10;
   std::array<uint32_t, kRecords> offset_{};

@@ -143,6 +143,7 @@ class Channel final : private control::Directory {
   Status admit_miss(const Submission& submission, Operation& op);
   Status take_names(const Submission& submission, Operation& op);
   void fill_buffers(const Submission& submission, Operation& op);
+  static void fill_all_buffers(const Submission& submission, Operation& op);
   void note_submission(Operation& op);
   void append_or_queue(Operation& op);
   bool has_room();
@@ -153,6 +154,7 @@ class Channel final : private control::Directory {
   void write_message(Operation& op, control::Record& record, uint32_t index);
   bool write_shared_offsets(Operation& op, control::Record& record, uint32_t index);
   void deposit(const Operation& op, std::byte* to) const;
+  void fetch_next_eager(uint32_t bytes) const;
   void flush_overflow();
   void ring_sleepers();
   void free_read_messages();

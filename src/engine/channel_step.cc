@@ -126,11 +126,12 @@ bool Channel::run_uniform() {
   Slot& slot = *op->slot;
   slot.last_used = ++agreed_;
   if (slot.is_unnamed) ++unnamed_agreed_[static_cast<size_t>(slot.kind())];
+  const int ranks = size();
   const bool check_views = slots_.has_buried();
   const std::byte* payloads[shm::kMaxRanksPerHost];
   bool deposited = slot.is_small;
   bool shared = slot.may_share;
-  for (int rank = 0; rank < size(); ++rank) {
+  for (int rank = 0; rank < ranks; ++rank) {
     const Record& record = order_.record_of(rank);
     const uint32_t flags = record.flags;
     if (check_views) slots_.saw_view(rank, record.view);

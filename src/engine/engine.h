@@ -189,7 +189,8 @@ class Engine final : public ChannelHost, public WatchHost {
   Status run_here(Channel& channel, const Admit& admit, Deadline deadline);
   template <typename Admit>
   Result<uint64_t> submit_here(Channel& channel, bool in_background, const Admit& admit);
-  Status finish_run(Operation& op, Deadline deadline) HVD_RELEASE(role_);
+  Status end_run(Operation& op) HVD_RELEASE(role_);
+  void completed_with_handle(Operation& op);
   void after_submit(Channel& channel, bool in_background, bool waiter_only);
   Status admit_prepared(Channel& channel, Prepared& prepared, Operation& op);
   Status check_prepared(const Prepared& prepared) const;

@@ -28,6 +28,10 @@ void Engine::completed(Operation& op) {
     op.state.store(static_cast<uint32_t>(OperationState::kDone), std::memory_order_release);
     return;
   }
+  completed_with_handle(op);
+}
+
+void Engine::completed_with_handle(Operation& op) {
   if (op.needs_background) background_operations_.fetch_sub(1, std::memory_order_relaxed);
   const CallbackFn callback = op.on_complete;
   if (HVD_LIKELY(callback == nullptr)) {
@@ -127,14 +131,15 @@ Status Engine::run_here(Channel& channel, const Admit& admit,
   if (HVD_UNLIKELY(mark_cycles_.load(std::memory_order_relaxed))) {
     if (trace::Timeline* trace = timeline_.load(std::memory_order_acquire)) trace->mark_cycle();
   }
-  return finish_run(op, deadline);
-}
-
-Status Engine::finish_run(Operation& op, Deadline) {
   if (HVD_LIKELY(op.is_done() && op.status.is_ok())) {
     leave();
     return Status::ok();
   }
+  return end_run(op);
+}
+
+// It failed, or the deadline has passed.
+Status Engine::end_run(Operation& op) {
   Status status(StatusCode::kTimedOut, "the operation is not complete yet");
   if (op.is_done()) {
     status = op.status;

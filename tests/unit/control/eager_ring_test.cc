@@ -34,6 +34,43 @@ TEST(EagerRing, NeverHandsOutSpaceThatIsStillInUse) {
   }
 }
 
+// As the engine does it: records without payload in between, and news of the peers only when the
+// ring asks for them.
+TEST(EagerRing, NeverOverlapsWhenItHearsLateOfWhatWasConsumed) {
+  std::mt19937 random(2);
+  EagerRing ring;
+  std::deque<Live> live;
+  uint32_t consumed = 0, watermark = 0;
+  for (uint32_t index = 0; index < 50000; ++index) {
+    consumed = std::max(consumed, index - std::min<uint32_t>(index, random() % 500));
+    while (!live.empty() && live.front().index < consumed) live.pop_front();
+    if (random() % 3 == 0 && index - watermark < kRecords - 1) {
+      ring.skip(index);
+      continue;
+    }
+    const uint32_t bytes = 105 + random() % 900;
+    if (ring.wants_watermark(bytes) || index - watermark >= kRecords - 1) watermark = consumed;
+    const auto at = ring.take(index, bytes, watermark);
+    if (!at) continue;
+    ASSERT_LE(*at + bytes, kEagerBytes);
+    for (const Live& other : live) {
+      ASSERT_TRUE(*at + bytes <= other.offset || other.offset + other.bytes <= *at)
+          << "record " << index << " overlaps record " << other.index;
+    }
+    live.push_back({index, *at, bytes});
+  }
+}
+
+TEST(EagerRing, ExpectsTheNextPayloadWhereItWillBe) {
+  EagerRing ring;
+  for (uint32_t index = 0; index < 1000; ++index) {
+    const uint32_t expected = ring.likely_next(300);
+    const auto at = ring.take(index, 300, index);
+    ASSERT_TRUE(at);
+    EXPECT_EQ(*at, expected);
+  }
+}
+
 TEST(EagerRing, StaysSmallWhilePeersKeepUp) {
   EagerRing ring;
   for (uint32_t index = 0; index < 1000; ++index) {
