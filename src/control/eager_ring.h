@@ -18,17 +18,17 @@ class EagerRing {
  public:
   // Space for record `index`; nullopt: no room. Records below `watermark` are consumed everywhere.
   std::optional<uint32_t> take(uint32_t index, uint32_t bytes, uint32_t watermark) {
-    const uint32_t need = space_for(bytes);
+    const auto need = static_cast<uint32_t>(align_up(std::max(bytes, 1u), kLineSpacing));
+    // Mostly there is room behind the last one, whatever was consumed meanwhile. Inline, because
+    // an optional that a call returns goes through memory, where its parts wait behind all stores
+    // before them: those to a record that a peer polls.
     const uint32_t oldest = oldest_ % kRecords;
-    // Mostly there is room behind the last one, whatever was consumed meanwhile.
-    if (HVD_LIKELY(index - oldest_ - 1 < kRecords - 1 && length_[oldest] != 0 &&
-                   head_ > offset_[oldest] && head_ + need <= soft_end_))
-      return place(index, head_, need);
+    if (HVD_LIKELY(index - oldest_ - 1 < kRecords - 1 && length_[oldest] != 0)) {
+      const uint32_t tail = offset_[oldest];
+      if (HVD_LIKELY(head_ > tail ? head_ + need <= soft_end_ : head_ + need < tail))
+        return place(index, head_, need);
+    }
     return take_slowly(index, need, watermark);
-  }
-  // Where the next record of this size will probably be.
-  uint32_t likely_next(uint32_t bytes) const {
-    return head_ + space_for(bytes) <= soft_end_ ? head_ : 0;
   }
   // Worth a fresh watermark before the next take: it would leave the soft end.
   bool wants_watermark(uint32_t bytes) const { return head_ + bytes + kLineSpacing > soft_end_; }
@@ -36,9 +36,6 @@ class EagerRing {
   void skip(uint32_t index) { length_[index % kRecords] = 0; }
 
  private:
-  static uint32_t space_for(uint32_t bytes) {
-    return static_cast<uint32_t>(align_up(std::max(bytes, 1u), kLineSpacing));
-  }
   uint32_t place(uint32_t index, uint32_t at, uint32_t need) {
     offset_[index % kRecords] = at;
     length_[index % kRecords] = need;

@@ -154,7 +154,6 @@ class Channel final : private control::Directory {
   void write_message(Operation& op, control::Record& record, uint32_t index);
   bool write_shared_offsets(Operation& op, control::Record& record, uint32_t index);
   void deposit(const Operation& op, std::byte* to) const;
-  void fetch_next_eager(uint32_t bytes) const;
   void flush_overflow();
   void ring_sleepers();
   void free_read_messages();

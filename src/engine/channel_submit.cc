@@ -234,21 +234,10 @@ void Channel::append_record(Operation& op) {
     record.slot = control::kNoSlot;
   }
   record.view = slots_.version();
-  // Once the record is out, whoever has the role may complete the operation.
-  const uint32_t eager_bytes = record.flags == control::kPayloadEager ? record.length : 0;
   tail_.store(index + 1, std::memory_order_relaxed);
   record.seq.store(index + 1, std::memory_order_release);
   // The next record's line comes home while we wait for the peers, not when it is written.
   prefetch_for_write(&board_.record(me(), index + 1));
-  if (eager_bytes > 0) fetch_next_eager(eager_bytes);
-}
-
-// The same for the lines of the next payload, as far as the copy itself does not fetch ahead.
-void Channel::fetch_next_eager(uint32_t bytes) const {
-  constexpr uint32_t kMostBytes = 8 * kCacheLine;
-  const std::byte* next = board_.eager(me()) + eager_.likely_next(bytes);
-  for (uint32_t at = 0; at < std::min(bytes, kMostBytes); at += kCacheLine)
-    prefetch_for_write(next + at);
 }
 
 void Channel::write_payload(Operation& op, Record& record, uint32_t index) {

@@ -61,16 +61,6 @@ TEST(EagerRing, NeverOverlapsWhenItHearsLateOfWhatWasConsumed) {
   }
 }
 
-TEST(EagerRing, ExpectsTheNextPayloadWhereItWillBe) {
-  EagerRing ring;
-  for (uint32_t index = 0; index < 1000; ++index) {
-    const uint32_t expected = ring.likely_next(300);
-    const auto at = ring.take(index, 300, index);
-    ASSERT_TRUE(at);
-    EXPECT_EQ(*at, expected);
-  }
-}
-
 TEST(EagerRing, StaysSmallWhilePeersKeepUp) {
   EagerRing ring;
   for (uint32_t index = 0; index < 1000; ++index) {
