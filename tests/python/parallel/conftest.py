@@ -8,8 +8,10 @@ an error on all ranks, and the next test begins with a new init.
 
 from __future__ import annotations
 
+import atexit
 import faulthandler
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 
@@ -22,8 +24,11 @@ os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "10")
 os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "20")
 os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", "60")
 
-# pytest numbers and prunes the temporary folders of earlier runs; ranks that share a root prune each other's.
-os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix=f"hvd-rank{os.environ.get('HOROVOD_RANK', '0')}-")
+# pytest numbers and prunes the temporary folders of earlier runs; ranks that share a root would prune
+# each other's.
+_RANK = os.environ.get("HOROVOD_RANK", "0")
+os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix=f"hvd-rank{_RANK}-")
+atexit.register(shutil.rmtree, os.environ["PYTEST_DEBUG_TEMPROOT"], ignore_errors=True)
 
 import torch
 
