@@ -4,6 +4,8 @@
 # program just before the tests run, so the entries always match what was built.
 #
 # An entry uses all cores, since most start several ranks; PARALLEL says that its tests are single-threaded.
+# NAME runs the same program once more under another name, with the variables of ENVIRONMENT, without suites that
+# match WITHOUT.
 # Suites with "Soak" in their name get the label soak, with "Fault" the label fault, with "Slow" the label slow:
 # `./dev test` chooses by label.
 set(HVD_RESULTS_DIR ${CMAKE_BINARY_DIR}/results CACHE INTERNAL "GoogleTest reports of the last run")
@@ -22,7 +24,11 @@ set(HVD_TEST_ENVIRONMENT
   "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
 
 function(hvd_add_suite target)
-  cmake_parse_arguments(arg "PARALLEL" "TIMEOUT" "LABELS" ${ARGN})
+  cmake_parse_arguments(arg "PARALLEL" "TIMEOUT;NAME;WITHOUT" "LABELS;ENVIRONMENT" ${ARGN})
+  set(name ${target})
+  if(arg_NAME)
+    set(name ${arg_NAME})
+  endif()
   set(timeout ${arg_TIMEOUT})
   if(HVD_SANITIZE)
     math(EXPR timeout "${timeout} * 4")
@@ -31,14 +37,15 @@ function(hvd_add_suite target)
   if(arg_PARALLEL)
     set(processors 1)
   endif()
-  set(entries ${CMAKE_CURRENT_BINARY_DIR}/${target}_suites.cmake)
+  set(entries ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)
   file(GENERATE OUTPUT ${entries} CONTENT "
-set(suite_target [[${target}]])
+set(suite_target [[${name}]])
 set(suite_program [[$<TARGET_FILE:${target}>]])
 set(suite_labels [[${arg_LABELS}]])
 set(suite_timeout ${timeout})
 set(suite_processors ${processors})
-set(suite_environment [[${HVD_TEST_ENVIRONMENT}]])
+set(suite_environment [[${HVD_TEST_ENVIRONMENT};${arg_ENVIRONMENT}]])
+set(suite_without [[${arg_WITHOUT}]])
 set(suite_results [[${HVD_RESULTS_DIR}]])
 include([[${CMAKE_SOURCE_DIR}/cmake/TestSuitesAtRunTime.cmake]])
 ")

@@ -24,6 +24,7 @@ class Deadline {
   static Deadline after(Nanoseconds span, TimePoint now = std::chrono::steady_clock::now()) {
     return span >= TimePoint::max() - now ? never() : Deadline(now + span);
   }
+  TimePoint when() const { return when_; }
   bool is_never() const { return when_ == TimePoint::max(); }
   bool passed() const { return !is_never() && passed(std::chrono::steady_clock::now()); }
   bool passed(TimePoint now) const { return !is_never() && now >= when_; }

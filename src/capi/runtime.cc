@@ -48,7 +48,22 @@ Result<engine::EngineOptions> Runtime::make_options(const hvd_init_options* o) {
   set_log_options(
       {options.settings.log_level, options.settings.log_hide_time, options.topology.rank});
   for (const std::string& warning : options.settings.warnings) HVD_LOG(kWarning, warning);
+  HVD_TRY(join_hosts(options));
   return options;
+}
+
+// A job on several hosts: finds the others before anything else.
+Status Runtime::join_hosts(engine::EngineOptions& options) {
+  const topology::Topology& topology = options.topology;
+  if (topology.local_size == topology.size) return Status::ok();
+  HVD_TRY_ASSIGN(bootstrap::Network network,
+                 bootstrap::join_network(topology, process_environment(), options.epoch,
+                                         Deadline::after(options.settings.rendezvous_timeout)));
+  store_ = std::move(network.store);
+  if (network.hosts.is_one_host()) return Status::ok();
+  options.hosts = std::move(network.hosts);
+  options.mesh = std::move(network.mesh);
+  return Status::ok();
 }
 
 Status Runtime::init(const hvd_init_options* options) {
@@ -83,6 +98,7 @@ void Runtime::shutdown() {
   owned_->shutdown(Deadline::after(std::chrono::seconds(10)));
   callers_.wait_for_all();
   owned_.reset();
+  store_.reset();
 }
 
 }  // namespace hvd::capi

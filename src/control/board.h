@@ -27,7 +27,9 @@ inline constexpr uint32_t kFirstSpecialSlot = kJoinSlot;
 enum RecordFlags : uint32_t {
   kPayloadInline = 1,  // payload in the record
   kPayloadEager = 2,   // payload in the eager ring at `offset`
-  kPayloadArena = 4,   // message too long for the ring: in the rank's arena, offset * 256
+  // Message too long for the ring: at offset * 256 in the arena of the rank that the record's
+  // payload names (uint32): the sender, or the rank that keeps its mirror on this host.
+  kPayloadArena = 4,
   kSharedBuffers = 8,  // payload is the list of arena offsets of the tensors (uint64 each)
   kNoPayload = 16,     // payload stays in the user's buffers: everybody takes the large path
 };
@@ -48,6 +50,8 @@ class Board {
   static uint64_t region_bytes(int size);
   Board() = default;
   Board(std::byte* region, int size);
+
+  int size() const { return size_; }
 
   Record& record(int rank, uint32_t index) const {
     return *reinterpret_cast<Record*>(records_ + static_cast<size_t>(rank) * kRecordStride +
@@ -82,7 +86,17 @@ class Board {
     return *reinterpret_cast<std::atomic<uint32_t>*>(
         lows_ + static_cast<size_t>(reader + 1) * low_stride_ - kLineSpacing);
   }
+  // 1: the member takes no further part in this channel.
+  std::atomic<uint32_t>& closed(int member) const {
+    return *reinterpret_cast<std::atomic<uint32_t>*>(
+        lows_ + static_cast<size_t>(member + 1) * low_stride_ - kCacheLine);
+  }
   std::atomic<uint64_t>& log(uint32_t index) const { return log_[index % kLogEntries]; }
+  // The upper 16 bits of log entry `index`: they tell it from an older one at the same place.
+  static uint64_t log_lap(uint32_t index) { return (index / kLogEntries + 1) & 0xffff; }
+  bool has_log(uint32_t index) const {
+    return log(index).load(std::memory_order_acquire) >> 48 == log_lap(index);
+  }
 
  private:
   // Odd strides: streams of different ranks must not fall on the same cache sets.

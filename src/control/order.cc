@@ -1,6 +1,7 @@
 #include "control/order.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -15,7 +16,7 @@ constexpr uint64_t kResync = 1ull << 46;
 constexpr uint64_t kJoin = 1ull << 47;
 constexpr uint64_t kRefuse = kResync | kJoin;
 
-uint64_t lap_of(uint32_t log_index) { return (log_index / kLogEntries + 1) & 0xffff; }
+uint64_t lap_of(uint32_t log_index) { return Board::log_lap(log_index); }
 uint64_t make_entry(uint32_t log_index, uint64_t flags, int rank, uint32_t index) {
   return lap_of(log_index) << 48 | flags | static_cast<uint64_t>(rank & 0x3fff) << 32 | index;
 }
@@ -35,13 +36,14 @@ uint64_t key_of(const wire::Request& request, uint64_t unnamed_number) {
 }
 
 Order::Order(const Board& board, const shm::Job& job, Directory& directory, int size, int me,
-             const int* local_ranks)
+             Deciders deciders)
     : board_(board),
       job_(job),
       directory_(directory),
       size_(size),
       me_(me),
-      local_ranks_(local_ranks),
+      may_decide_(deciders == Deciders::kAll || me == 0),
+      is_mirrored_(deciders == Deciders::kFirst),
       heads_(static_cast<size_t>(size)),
       marks_(static_cast<size_t>(size)),
       streams_(static_cast<size_t>(size)),
@@ -182,13 +184,13 @@ Look Order::next_in_log() {
     const uint64_t entry = board_.log(log_index_).load(std::memory_order_acquire);
     if (entry >> 48 == lap_of(log_index_)) {
       const Look look = follow(entry);
-      if (look != Look::kNothing || !log_mode_) return look;
+      if (look != Look::kNothing || !log_mode_ || waits_for_mirror_) return look;
       continue;
     }
     scan();
     if (!failure_.is_ok()) return Look::kFailed;
     if (joined_count_ == size_ && table_.empty()) return finish_joining();
-    if (!append_decision()) return Look::kNothing;
+    if (!may_decide_ || !append_decision()) return Look::kNothing;
   }
 }
 
@@ -238,9 +240,12 @@ Look Order::follow(uint64_t entry) {
         corrupted(concat("decision log: entry ", log_index_, " names rank ", rank, " of ", size_)));
   }
   Stream& stream = streams_[static_cast<size_t>(rank)];
-  // The decider had seen the records of all ranks, so they are here: read them.
+  // The decider had seen the records of all ranks, so they are here: read them. Only those of other
+  // hosts may still be on their way.
   scan();
   if (!failure_.is_ok()) return Look::kFailed;
+  waits_for_mirror_ = is_mirrored_ && !has_come(entry);
+  if (waits_for_mirror_) return Look::kNothing;
   if ((entry & kRefuse) == kRefuse) return follow_refusal(rank, index);
   if ((entry & kJoin) != 0) {
     if (!stream.join_seen || stream.scanned != index || joined_[static_cast<size_t>(rank)]) {
@@ -275,6 +280,17 @@ Look Order::follow(uint64_t entry) {
   resync_after_ = (entry & kResync) != 0;
   log_count_.store(log_count() + 1, std::memory_order_relaxed);
   return Look::kMatched;
+}
+
+// Are all records that a decision speaks of on this host?
+bool Order::has_come(uint64_t entry) const {
+  const int rank = rank_of(entry);
+  const auto index = static_cast<uint32_t>(entry);
+  const Stream& stream = streams_[static_cast<size_t>(rank)];
+  if ((entry & kRefuse) == kJoin) return stream.join_seen || !shm::reached(index, stream.scanned);
+  if (shm::reached(index, stream.scanned)) return false;
+  const Pending* pending = open_pending(rank, index);
+  return pending == nullptr || (entry & kRefuse) == kRefuse || is_complete(*pending);
 }
 
 Order::Pending* Order::open_pending(int rank, uint32_t index) const {
@@ -441,8 +457,10 @@ Status Order::read_mark(int rank, uint32_t index, Mark& mark) const {
   } else if ((mark.flags & kPayloadEager) != 0) {
     payload = board_.eager_range(rank, record.offset, record.length);
   } else if ((mark.flags & kPayloadArena) != 0) {
-    const std::byte* data =
-        job_.arena_address(local_ranks_[rank], uint64_t{record.offset} * 256, record.length);
+    uint32_t owner = 0;
+    std::memcpy(&owner, record.payload, sizeof owner);
+    const std::byte* data = job_.arena_address(static_cast<int>(std::min(owner, kNoSlot >> 1)),
+                                               uint64_t{record.offset} * 256, record.length);
     if (data != nullptr) payload = {data, record.length};
   }
   if (payload.data() == nullptr) {

@@ -5,6 +5,9 @@
 // same thing: no decision, one
 //          exchange of cache lines. Nothing ready can be missed: what is ready everywhere implies a
 //          next record everywhere.
+// Hosts    A channel on several hosts sees copies of remote streams and of the log (mirror). Then
+// member 0 alone decides, and
+//          a decision is followed when the records it speaks of have come, too.
 // Log      The next records differ -> every rank sees the same mismatch and enters log mode at the
 // same place. Whoever sees
 //          something complete in all streams appends it to the decision log by compare-and-swap;
@@ -97,10 +100,14 @@ enum class Look {
   kFailed,     // failure()
 };
 
+// Who appends decisions: anybody who shares the log, or member 0 alone, whose entries are copied to
+// other hosts.
+enum class Deciders { kAll, kFirst };
+
 class Order {
  public:
   Order(const Board& board, const shm::Job& job, Directory& directory, int size, int me,
-        const int* local_ranks);
+        Deciders deciders);
 
   // Looks for the next operation. After kUniform or kMatched the caller takes what it needs, then
   // calls consume().
@@ -131,6 +138,7 @@ class Order {
   int last_joined() const { return last_joined_; }
   int refused_rank() const { return refused_rank_; }
 
+  bool is_in_log_mode() const { return log_mode_; }
   // Log mode, everything complete is decided, and something is left over.
   bool is_stuck() const {
     return log_mode_ && ready_.empty() && refusals_.empty() && !table_.empty();
@@ -210,6 +218,7 @@ class Order {
   void enter_log_mode();
   bool append_decision();  // false: nothing to decide
   Look follow(uint64_t entry);
+  bool has_come(uint64_t entry) const;
   Look follow_join(int rank);
   Look follow_refusal(int rank, uint32_t index);
   Pending* open_pending(int rank, uint32_t index) const;
@@ -242,7 +251,9 @@ class Order {
   Directory& directory_;
   const int size_;
   const int me_;
-  const int* local_ranks_;
+  const bool may_decide_;
+  const bool is_mirrored_;
+  bool waits_for_mirror_ = false;
 
   std::vector<Head> heads_;
   int missing_ = 0;

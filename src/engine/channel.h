@@ -3,6 +3,8 @@
 // Engine side (engine role): step() takes what is agreed and runs it. Neither blocks.
 #pragma once
 
+#include <poll.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "collective/hosts/host_link.h"
 #include "collective/native/executor.h"
 #include "control/board.h"
 #include "control/eager_ring.h"
@@ -23,6 +26,7 @@
 #include "engine/operation.h"
 #include "engine/role.h"
 #include "engine/statistics.h"
+#include "mirror/mirror.h"
 #include "negotiate/slot_table.h"
 #include "reduce/kernels.h"
 #include "trace/timeline.h"
@@ -43,14 +47,21 @@ class ChannelHost {
   // Agreed operations that concern the engine itself (process sets). Null: nothing to run.
   virtual Status begin_internal(const wire::Request& request, Operation& op) = 0;
   virtual void end_internal(Operation& op) = 0;
+  // Null where the job has one host.
+  virtual mirror::Mirror* mirror() = 0;
+  virtual net::Mesh* mesh() = 0;
 };
 
 struct ChannelOptions {
   uint32_t id = 0;
-  std::vector<int32_t> global_ranks;  // members in set-rank order
-  std::vector<int> local_ranks;       // the same, as ranks of this host
-  int me = 0;                         // set rank
+  uint32_t wire_id = 0;            // names the set between hosts, and no set before it
+  std::vector<int32_t> ranks;      // members in set-rank order
+  std::vector<int32_t> host_of{};  // the same: host numbers; empty: one host
+  int me = 0;                      // set rank
   size_t cache_capacity = 1024;
+
+  bool spans_hosts() const { return mirror::Members{ranks, host_of}.spans_hosts(); }
+  std::vector<int> members_here() const;  // set ranks of the members on this host
 };
 
 enum class StepResult {
@@ -66,11 +77,12 @@ class Channel final : private control::Directory {
   ~Channel() override;
 
   uint32_t id() const { return options_.id; }
-  int size() const { return static_cast<int>(options_.global_ranks.size()); }
+  int size() const { return static_cast<int>(options_.ranks.size()); }
   int me() const { return options_.me; }
-  const std::vector<int32_t>& global_ranks() const { return options_.global_ranks; }
-  const std::vector<int>& local_ranks() const { return options_.local_ranks; }
-  int32_t my_rank() const { return options_.global_ranks[static_cast<size_t>(me())]; }
+  const std::vector<int32_t>& ranks() const { return options_.ranks; }
+  int32_t rank_of(int member) const { return options_.ranks[static_cast<size_t>(member)]; }
+  int32_t my_rank() const { return rank_of(me()); }
+  bool spans_hosts() const { return mirrored_ != nullptr; }
 
   // ---- submission side: submit lock held ----
   // Checks the submission alone and fills `op`. On failure nothing has changed.
@@ -95,24 +107,35 @@ class Channel final : private control::Directory {
   StepResult step(Effort effort);
   // A step would find nothing: as long as this holds, one line is read and no function called.
   bool is_waiting() const {
-    return order_.waits_for_record() && executor_.is_idle() &&
+    return mirrored_ == nullptr && order_.waits_for_record() && executor_.is_idle() &&
            !has_overflow_.load(std::memory_order_relaxed);
   }
   const Status& failure() const { return failure_; }
   bool is_busy() const { return !executor_.is_idle(); }
   bool has_overflow() const { return has_overflow_.load(std::memory_order_relaxed); }
   shm::Want want() const;
-  // Ranks of this host that this rank waits for in a data phase and that nobody drives are woken.
+  // Ranks that this one waits for in a data phase and that nobody drives are woken.
   uint64_t ring_late_peers();
   bool waits_for_driven_peers() const;
   // In a data phase, for a member that takes no further part.
   bool waits_for_closed_member() const;
   bool has_leaving_member() const;
   size_t first_closed_member() const;  // 0 if there is none
+  // What a leaving member has read may still be on its way to this host.
+  bool lags_behind_leavers() const;
+  // Descriptors of data streams that the running work waits for.
+  void add_wanted_descriptors(std::vector<pollfd>& out);
+  // A data stream broke, longer ago than a peer that leaves needs to say so.
+  Status broken_stream(TimePoint now);
+  // The set is removed: nothing more is sent or taken for it.
+  void detach();
   // fail_pending, and every later submission fails the same way; peers see that this rank takes no
   // further part.
   void close(const Status& status);
   bool is_closed() const { return is_closed_.load(std::memory_order_relaxed); }
+  bool is_closed_member(int member) const {
+    return board_.closed(member).load(std::memory_order_seq_cst) != 0;
+  }
   // Everything pending ends with this status.
   void fail_pending(const Status& status);
   Status check_shared_words();
@@ -184,6 +207,11 @@ class Channel final : private control::Directory {
   static std::string trace_name(const Operation& op, size_t index);
   void fail(Status status);
   StepResult advance_large();
+  std::unique_ptr<hosts::HostLink> make_host_link() const;
+  bool is_leaving(int member) const;
+  void flush_mirror() {
+    if (mirrored_ != nullptr) host_.mirror()->flush(*mirrored_);
+  }
 
   ChannelHost& host_;
   Statistics& statistics_;
@@ -191,12 +219,18 @@ class Channel final : private control::Directory {
   shm::Job& job_;
   const std::atomic<trace::Timeline*>& timeline_;
   const ChannelOptions options_;
+  // Members on this host, in the order of the link: as set ranks and as ranks of the job.
+  const std::vector<int> members_here_;
+  const std::vector<int> ranks_here_;
   control::Board board_;
   native::Link link_;
+  std::unique_ptr<hosts::HostLink> host_link_;  // null: all members are here
   native::Executor executor_;
   negotiate::SlotTable slots_;
   control::Order order_;
+  mirror::MirroredChannel* mirrored_ = nullptr;  // null: all members are here
   Status failure_;
+  TimePoint stream_broke_{};
   const uint32_t eager_limit_;
   const Kernels& kernels_;
 

@@ -96,9 +96,7 @@ void Channel::finish_refused() {
   const int rank = order_.refused_rank();
   const control::Mark& mark = order_.marks()[static_cast<size_t>(rank)];
   const wire::Request* request = request_of(rank, mark);
-  const auto global = [&](int member) {
-    return options_.global_ranks[static_cast<size_t>(member)];
-  };
+  const auto global = [&](int member) { return options_.ranks[static_cast<size_t>(member)]; };
   std::string other;
   order_.for_open([&](int r, const control::Mark& open, uint64_t) {
     const wire::Request* theirs = request_of(r, open);

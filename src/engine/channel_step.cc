@@ -1,11 +1,13 @@
 // The engine side of a channel: takes what is agreed and runs it. Needs the engine role throughout.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <set>
 
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "collective/hosts/tasks.h"
 #include "engine/channel.h"
 #include "engine/works.h"
 #include "negotiate/validate.h"
@@ -19,6 +21,46 @@ using control::Record;
 using negotiate::Slot;
 using negotiate::SlotPtr;
 
+namespace {
+
+std::vector<int> ranks_of(const std::vector<int>& members, const std::vector<int32_t>& ranks) {
+  std::vector<int> found;
+  for (const int member : members) found.push_back(ranks[static_cast<size_t>(member)]);
+  return found;
+}
+
+int place_in(const std::vector<int>& members, int member) {
+  return static_cast<int>(std::find(members.begin(), members.end(), member) - members.begin());
+}
+
+native::Executor::TaskMaker task_maker(native::Link& local, hosts::HostLink* hosts) {
+  if (hosts == nullptr) return nullptr;
+  return [&local, hosts](native::Work& work) { return hosts::make_task(local, *hosts, work); };
+}
+
+// Up to here every rank combines everybody's payload itself. Between hosts each rank's payload goes
+// to every host, so many ranks pay for it sooner. Where several ranks share a host, large
+// operations add in another order than small ones: the ring must never be too full for a payload,
+// or rounding would depend on time.
+uint32_t eager_limit_of(const ChannelOptions& options) {
+  if (options.ranks.size() == 2) return 8 << 10;
+  if (!options.spans_hosts()) return 32 << 10;
+  const bool one_per_host =
+      mirror::Members{options.ranks, options.host_of}.hosts().size() == options.ranks.size();
+  return one_per_host && options.ranks.size() <= 8 ? 4 << 10
+                                                   : control::kEagerBytes / control::kRecords - 128;
+}
+
+}  // namespace
+
+std::vector<int> ChannelOptions::members_here() const {
+  std::vector<int> all(ranks.size());
+  std::iota(all.begin(), all.end(), 0);
+  if (host_of.empty()) return all;
+  const int32_t here = host_of[static_cast<size_t>(me)];
+  return mirror::Members{ranks, host_of}.on_host(here);
+}
+
 uint64_t Channel::region_bytes(int size) {
   return align_up(control::Board::region_bytes(size), 4096) +
          align_up(native::Link::region_bytes(size), 4096);
@@ -31,14 +73,31 @@ Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
       job_(host.job()),
       timeline_(host.timeline()),
       options_(std::move(options)),
+      members_here_(options_.members_here()),
+      ranks_here_(ranks_of(members_here_, options_.ranks)),
       board_(region, size()),
-      link_(host.job(), region + align_up(control::Board::region_bytes(size()), 4096), size(), me(),
-            options_.local_ranks.data()),
-      executor_(link_),
+      link_(host.job(), region + align_up(control::Board::region_bytes(size()), 4096),
+            static_cast<int>(members_here_.size()), place_in(members_here_, me()),
+            ranks_here_.data()),
+      host_link_(make_host_link()),
+      executor_(link_, task_maker(link_, host_link_.get())),
       slots_(options_.cache_capacity, size()),
-      order_(board_, host.job(), *this, size(), me(), options_.local_ranks.data()),
-      eager_limit_(size() == 2 ? 8 << 10 : 32 << 10),
-      kernels_(kernels()) {}
+      order_(board_, host.job(), *this, size(), me(),
+             host_link_ == nullptr ? control::Deciders::kAll : control::Deciders::kFirst),
+      eager_limit_(eager_limit_of(options_)),
+      kernels_(kernels()) {
+  if (host_link_ == nullptr) return;
+  mirrored_ = &host_.mirror()->open(
+      {options_.id, options_.wire_id, board_, me(), {options_.ranks, options_.host_of}});
+}
+
+std::unique_ptr<hosts::HostLink> Channel::make_host_link() const {
+  if (!options_.spans_hosts()) return nullptr;
+  return std::make_unique<hosts::HostLink>(
+      *host_.mesh(), hosts::HostLinkOptions{
+                         hosts::HostLayout::of({options_.host_of.begin(), options_.host_of.end()}),
+                         me(), options_.wire_id, options_.ranks});
+}
 
 Channel::~Channel() {
   for (const auto& [index, message] : messages_) job_.arena().forget(message);
@@ -71,6 +130,8 @@ StepResult Channel::step_unguarded(Effort effort) {
   StepResult result = StepResult::kNothing;
   while (failure_.is_ok()) {
     const Look look = order_.next();
+    // Decisions of this rank go to the other hosts before it acts on them.
+    if (HVD_UNLIKELY(mirrored_ != nullptr && me() == 0 && order_.is_in_log_mode())) flush_mirror();
     if (look == Look::kNothing) break;
     if (look == Look::kFailed) {
       fail(order_.failure());
@@ -128,7 +189,7 @@ bool Channel::run_uniform() {
   if (slot.is_unnamed) ++unnamed_agreed_[static_cast<size_t>(slot.kind())];
   const int ranks = size();
   const bool check_views = slots_.has_buried();
-  const std::byte* payloads[shm::kMaxRanksPerHost];
+  const std::byte* payloads[shm::kMaxRanks];
   bool deposited = slot.is_small;
   bool shared = slot.may_share;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -146,16 +207,15 @@ bool Channel::run_uniform() {
     if (deposited && HVD_UNLIKELY(record.length != slot.deposit_of[static_cast<size_t>(rank)] ||
                                   (record.length > 0 && payloads[rank] == nullptr))) {
       fail(corrupted(concat("record ", order_.index_of(rank), " of rank ",
-                            options_.global_ranks[static_cast<size_t>(rank)], " deposits ",
-                            record.length, " bytes, expected ",
-                            slot.deposit_of[static_cast<size_t>(rank)])));
+                            options_.ranks[static_cast<size_t>(rank)], " deposits ", record.length,
+                            " bytes, expected ", slot.deposit_of[static_cast<size_t>(rank)])));
       return false;
     }
   }
   if (HVD_LIKELY(deposited)) {
     if (HVD_LIKELY(slot.is_plain && slot.plain_count > 0 && op->buffers[0].output != nullptr &&
                    !op->is_traced)) {
-      run_plain_allreduce(*op, slot, {size(), me(), &options_.global_ranks}, payloads);
+      run_plain_allreduce(*op, slot, {size(), me(), &options_.ranks}, payloads);
       statistics_.small_operations.add();
       order_.consume();
       finish_plain(*op);
@@ -221,7 +281,7 @@ Operation* Channel::operation_of(std::span<Mark> marks, const Slot& slot) {
 bool Channel::run_cached(Operation* op, const SlotPtr& slot_ptr, std::span<Mark> marks) {
   Slot& slot = *slot_ptr;
   op->slot = slot_ptr;
-  const std::byte* payloads[shm::kMaxRanksPerHost];
+  const std::byte* payloads[shm::kMaxRanks];
   bool deposited = slot.is_small;
   for (int rank = 0; rank < size(); ++rank) {
     const Mark& mark = marks[static_cast<size_t>(rank)];
@@ -260,7 +320,7 @@ void Channel::run_negotiated(std::span<Mark> marks) {
   uint64_t& unnamed = unnamed_agreed_[static_cast<size_t>(any->kind)];
   const bool is_unnamed = any->tensors.empty() || any->tensors[0].name.empty();
   if (is_unnamed) ++unnamed;
-  auto plan = negotiate::validate({requests, options_.global_ranks, unnamed});
+  auto plan = negotiate::validate({requests, options_.ranks, unnamed});
   if (!plan) {
     const Mark& mine = marks[static_cast<size_t>(me())];
     if (mine.present) finish(*operation_of(marks, Slot{}), plan.status());
@@ -303,7 +363,8 @@ SlotPtr Channel::adopt_plan(const std::vector<const wire::Request*>& requests,
   slot->plan = std::move(plan);
   slot->is_unnamed = any.tensors.empty() || any.tensors[0].name.empty();
   slot->key = slot->is_unnamed ? signature_hash(slot->request_of(me())) : control::key_of(any, 0);
-  derive(*slot, {size(), me(), &options_.global_ranks}, eager_limit_);
+  derive(*slot, {size(), me(), &options_.ranks}, eager_limit_);
+  if (host_link_ != nullptr) slot->may_share = false;
   const bool internal =
       any.kind == wire::Kind::kProcessSetAdd || any.kind == wire::Kind::kProcessSetRemove;
   if (all_here && !internal && slots_.capacity() > 0) remember(slot);
@@ -333,7 +394,7 @@ void Channel::remember(const SlotPtr& slot) {
 
 void Channel::run_small(Operation& op, Slot& slot, const std::byte* const* payloads) {
   if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
-  run_small_operation(op, slot, {size(), me(), &options_.global_ranks}, payloads);
+  run_small_operation(op, slot, {size(), me(), &options_.ranks}, payloads);
   statistics_.small_operations.add();
   finish(op, op.status);
 }
@@ -348,7 +409,7 @@ bool Channel::all_share(const Slot& slot, std::span<const Mark> marks) const {
 void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) {
   if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
   flight_.set_state(op.flight, FlightState::kRunning);
-  build_work(op, slot, {size(), me(), &options_.global_ranks});
+  build_work(op, slot, {size(), me(), &options_.ranks});
   running_.push_back(&op);  // before anything can fail: whatever is here is failed with the channel
   if (all_share(slot, marks)) {
     if (!map_shared(op, slot, marks)) return;
@@ -372,12 +433,11 @@ bool Channel::map_shared(Operation& op, const Slot& slot, std::span<const Mark> 
         std::byte* address = nullptr;
         if (mark.payload != nullptr && mark.payload_bytes == tensors.size() * sizeof offset) {
           std::memcpy(&offset, mark.payload + t * sizeof offset, sizeof offset);
-          address = job_.arena_address(options_.local_ranks[static_cast<size_t>(rank)], offset,
-                                       tensors[t].bytes());
+          address = job_.arena_address(rank_of(rank), offset, tensors[t].bytes());
         }
         if (address == nullptr) {
           fail(corrupted(concat("allreduce '", tensors[t].name, "': the shared buffer of rank ",
-                                options_.global_ranks[static_cast<size_t>(rank)],
+                                options_.ranks[static_cast<size_t>(rank)],
                                 " lies outside its memory")));
           return false;
         }
@@ -400,7 +460,7 @@ void Channel::finish_join() {
   }
   if (op == nullptr)
     return fail(corrupted("all ranks are said to have joined, but this one did not"));
-  op->number = options_.global_ranks[static_cast<size_t>(order_.last_joined())];
+  op->number = options_.ranks[static_cast<size_t>(order_.last_joined())];
   finish(*op, Status::ok());
 }
 
@@ -469,9 +529,8 @@ void Channel::trace_ready(const Operation& op) {
   if (timeline == nullptr || op.buffers.empty()) return;
   const std::string flight_name = op.is_unnamed ? std::string() : trace_name(op, 0);
   for (int rank = 0; rank < size(); ++rank) {
-    const Nanoseconds ago =
-        flight_.since_submission(options_.local_ranks[static_cast<size_t>(rank)], op.kind,
-                                 options_.id, flight_name, op.unnamed_number);
+    const Nanoseconds ago = flight_.since_submission(rank_of(rank), op.kind, options_.id,
+                                                     flight_name, op.unnamed_number);
     for (size_t t = 0; t < op.buffers.size(); ++t)
       timeline->rank_ready(trace_name(op, t), rank, ago);
   }
@@ -526,41 +585,88 @@ void Channel::fail_pending(const Status& status) {
 
 shm::Want Channel::want() const {
   if (executor_.is_idle()) return order_.want(options_.id);
+  if (host_link_ != nullptr) return {};  // members of this host, or the network
   // Records of ours that are not agreed yet may be completed by anybody.
   return order_.next_own() == tail_.load(std::memory_order_relaxed) ? link_.want() : shm::Want{};
 }
 
 uint64_t Channel::ring_late_peers() {
   if (executor_.is_idle()) return 0;
+  uint64_t woken = 0;
+  if (host_link_ != nullptr) {
+    for (const int member : host_link_->awaited()) {
+      host_.mirror()->wake(rank_of(member));
+      ++woken;
+    }
+  }
   const int peer = link_.local_rank(link_.want_member());
-  if (peer == job_.rank() || job_.is_driven(peer)) return 0;
-  return job_.wake_background(peer) ? 1 : 0;
+  if (peer == job_.rank() || job_.is_driven(peer)) return woken;
+  return job_.wake_background(peer) ? woken + 1 : woken;
 }
 
 bool Channel::waits_for_driven_peers() const {
-  const int member = executor_.is_idle() ? order_.missing_rank() : link_.want_member();
-  return member < 0 || job_.is_driven(options_.local_ranks[static_cast<size_t>(member)]);
+  if (executor_.is_idle()) {
+    const int member = order_.missing_rank();
+    return member < 0 || job_.is_driven(rank_of(member));
+  }
+  return host_link_ != nullptr || job_.is_driven(link_.local_rank(link_.want_member()));
 }
 
 bool Channel::waits_for_closed_member() const {
-  const int member = link_.want_member();
-  const auto state = job_.block(link_.local_rank(member)).state.load(std::memory_order_seq_cst);
-  return link_.is_closed(member) || state == static_cast<uint32_t>(shm::RankState::kLeft);
+  // What a member of another host has sent before it left still comes.
+  if (host_link_ != nullptr && host_link_->has_failed()) return true;
+  const auto place = static_cast<size_t>(link_.want_member());
+  const auto state = job_.block(ranks_here_[place]).state.load(std::memory_order_seq_cst);
+  return is_closed_member(members_here_[place]) ||
+         state == static_cast<uint32_t>(shm::RankState::kLeft);
+}
+
+void Channel::add_wanted_descriptors(std::vector<pollfd>& out) {
+  if (host_link_ == nullptr || executor_.is_idle()) return;
+  for (const hosts::HostLink::Want& want : host_link_->wants())
+    out.push_back({want.descriptor, want.events, 0});
+}
+
+Status Channel::broken_stream(TimePoint now) {
+  constexpr auto kGrace = std::chrono::milliseconds(500);
+  if (host_link_ == nullptr || !host_link_->has_failed() || is_closed()) return Status::ok();
+  if (stream_broke_ == TimePoint{}) stream_broke_ = now;
+  return now - stream_broke_ < kGrace ? Status::ok() : host_link_->status();
+}
+
+void Channel::detach() {
+  if (mirrored_ != nullptr) host_.mirror()->close(*mirrored_);
+}
+
+bool Channel::is_leaving(int member) const {
+  const auto state = job_.block(rank_of(member)).state.load(std::memory_order_seq_cst);
+  return state == static_cast<uint32_t>(shm::RankState::kLeaving) ||
+         state == static_cast<uint32_t>(shm::RankState::kLeft) || is_closed_member(member);
 }
 
 bool Channel::has_leaving_member() const {
   for (int member = 0; member < size(); ++member) {
-    const auto state = job_.block(link_.local_rank(member)).state.load(std::memory_order_seq_cst);
-    const bool leaves = state == static_cast<uint32_t>(shm::RankState::kLeaving) ||
-                        state == static_cast<uint32_t>(shm::RankState::kLeft);
-    if (leaves || link_.is_closed(member)) return true;
+    if (is_leaving(member)) return true;
+  }
+  return false;
+}
+
+bool Channel::lags_behind_leavers() const {
+  if (mirrored_ == nullptr) return false;
+  for (int member = 0; member < size(); ++member) {
+    if (member == me() || !is_leaving(member)) continue;
+    for (int stream = 0; stream < size(); ++stream) {
+      const uint32_t theirs = board_.low(member, stream).load(std::memory_order_acquire);
+      const uint32_t mine = board_.low(me(), stream).load(std::memory_order_relaxed);
+      if (!shm::reached(mine, theirs)) return true;
+    }
   }
   return false;
 }
 
 size_t Channel::first_closed_member() const {
   for (int member = 0; member < size(); ++member) {
-    if (link_.is_closed(member)) return static_cast<size_t>(member);
+    if (is_closed_member(member)) return static_cast<size_t>(member);
   }
   return 0;
 }
@@ -571,7 +677,8 @@ void Channel::close(const Status& status) {
     if (!is_closed()) closed_status_ = status;
     is_closed_.store(true, std::memory_order_relaxed);
   }
-  link_.post_closed();
+  link_.bell().post(board_.closed(me()), 1);
+  flush_mirror();
   fail_pending(status);
 }
 
@@ -586,7 +693,7 @@ Status Channel::check_shared_words() {
   }
   if (!executor_.is_idle() && link_.want_is_nonsense()) {
     return corrupted(concat("a counter of rank ",
-                            options_.global_ranks[static_cast<size_t>(link_.want_member())],
+                            ranks_here_[static_cast<size_t>(link_.want_member())],
                             " in the shared segment is corrupted"));
   }
   return Status::ok();

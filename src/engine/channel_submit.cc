@@ -114,7 +114,7 @@ Status Channel::admit_miss(const Submission& s, Operation& op) {
   op.is_used_up = true;
   op.slot.reset();  // of the operation before this one
   auto request = std::make_unique<wire::Request>(make_request(s));
-  HVD_TRY(negotiate::validate_local(*request, options_.global_ranks));
+  HVD_TRY(negotiate::validate_local(*request, options_.ranks));
   if (s.kind == wire::Kind::kJoin) {
     if (is_joining_) return duplicate_name(s.kind, "join");
     is_joining_ = true;
@@ -236,6 +236,7 @@ void Channel::append_record(Operation& op) {
   record.view = slots_.version();
   tail_.store(index + 1, std::memory_order_relaxed);
   record.seq.store(index + 1, std::memory_order_release);
+  flush_mirror();
   // The next record's line comes home while we wait for the peers, not when it is written.
   prefetch_for_write(&board_.record(me(), index + 1));
 }
@@ -279,7 +280,7 @@ void Channel::deposit(const Operation& op, std::byte* to) const {
     }
     return;
   }
-  write_deposit(op, op.slot->request_of(me()), {size(), me(), &options_.global_ranks}, to);
+  write_deposit(op, op.slot->request_of(me()), {size(), me(), &options_.ranks}, to);
 }
 
 // In place, and every buffer in shared memory: peers get the offsets instead of the data.
@@ -339,6 +340,8 @@ void Channel::write_message(Operation& op, Record& record, uint32_t index) {
   record.offset = UINT32_MAX;  // no memory: peers refuse it, and the job ends with a clear text
   if (auto memory = job_.arena().alloc(bytes)) {
     messages_.emplace_back(index, *memory);
+    const auto owner = static_cast<uint32_t>(job_.rank());
+    std::memcpy(record.payload, &owner, sizeof owner);
     std::memcpy(*memory, message.data(), bytes);
     record.offset = static_cast<uint32_t>(job_.arena().offset_of(*memory) / shm::Arena::kAlignment);
   }

@@ -38,18 +38,32 @@ int first_leaver(const shm::Job& job, int otherwise) {
                                                                 : otherwise;
 }
 
-Status check_one_host(const topology::Topology& t) {
+// What ranks that left had agreed on comes from other hosts within this time, or not at all.
+constexpr Nanoseconds kLeaversTime = std::chrono::seconds(5);
+
+Status check_hosts(const EngineOptions& options) {
+  const topology::Topology& t = options.topology;
   HVD_TRY(topology::check_topology(t));
+  if (options.mesh != nullptr) {
+    if (options.hosts.host_of.size() == static_cast<size_t>(t.size)) return Status::ok();
+    return invalid_argument(
+        concat("init: ", options.hosts.host_of.size(), " ranks have a host, the job has ", t.size));
+  }
   if (t.local_size == t.size && t.local_rank == t.rank) return Status::ok();
-  return precondition_error(
-      concat("init: rank ", t.rank, " of ", t.size, " is local rank ", t.local_rank, " of ",
-             t.local_size, "; this version runs jobs on one host, where both are the same"));
+  return precondition_error(concat("init: rank ", t.rank, " of ", t.size, " is local rank ",
+                                   t.local_rank, " of ", t.local_size,
+                                   ", and no network to the other hosts is given"));
 }
 
 // Counted, so that what belongs to an earlier engine of this process is recognised.
 uint64_t next_engine_number() {
   static std::atomic<uint64_t> last{0};
   return ++last;
+}
+
+// Signals that a word of another process may ask for: not those that no handler can catch.
+bool is_stall_signal(int32_t number) {
+  return number > 0 && number <= SIGRTMAX && number != SIGKILL && number != SIGSTOP;
 }
 
 uint64_t memory_of_machine() {
@@ -59,10 +73,15 @@ uint64_t memory_of_machine() {
 
 Result<std::unique_ptr<shm::Job>> meet_peers(const EngineOptions& o) {
   shm::JobOptions options;
-  options.rank = o.topology.local_rank;
-  options.size = o.topology.local_size;
-  options.global_rank = o.topology.rank;
+  options.rank = o.topology.rank;
+  options.size = o.topology.size;
+  options.here = o.ranks_here();
   options.job_id = o.topology.job_id;
+  // Hosts may share a network namespace, and with it the names of sockets.
+  if (o.mesh != nullptr) {
+    const auto host = o.hosts.host_of[static_cast<size_t>(o.topology.rank)];
+    options.job_id = concat(options.job_id, ".host", host);
+  }
   options.epoch = o.epoch;
   options.hostname = o.topology.hostname;
   options.arena_bytes = o.settings.shm_buffer_bytes > 0
@@ -75,8 +94,14 @@ Result<std::unique_ptr<shm::Job>> meet_peers(const EngineOptions& o) {
 
 }  // namespace
 
+std::vector<int> EngineOptions::ranks_here() const {
+  if (mesh == nullptr) return {};
+  const auto host = static_cast<size_t>(hosts.host_of[static_cast<size_t>(topology.rank)]);
+  return {hosts.ranks_of[host].begin(), hosts.ranks_of[host].end()};
+}
+
 Result<std::unique_ptr<Engine>> Engine::start(EngineOptions options) {
-  HVD_TRY(check_one_host(options.topology));
+  HVD_TRY(check_hosts(options));
   std::unique_ptr<shm::Job> job = std::move(options.job);
   if (job == nullptr) {
     HVD_TRY_ASSIGN(job, meet_peers(options));
@@ -101,6 +126,10 @@ Engine::Engine(EngineOptions options, std::unique_ptr<shm::Job> job)
       topology_(std::move(options.topology)),
       settings_(std::move(options.settings)),
       job_(std::move(job)),
+      hosts_(std::move(options.hosts)),
+      mesh_(std::move(options.mesh)),
+      mirror_(mesh_ == nullptr ? nullptr
+                               : std::make_unique<mirror::Mirror>(*job_, hosts_, *mesh_, *this)),
       submit_lock_(job_->mine().role),
       role_(job_->mine().role),
       flight_(*job_),
@@ -112,13 +141,14 @@ Engine::Engine(EngineOptions options, std::unique_ptr<shm::Job> job)
       sync_operation_(std::make_unique<Operation>()) {
   // Spinning with more runnable ranks than cores costs a scheduler tick per hop; a wake-up costs
   // what ~110 us of spinning do.
-  const bool crowded = job_->size() > job_->core_count();
+  const auto ranks_here = static_cast<int>(job_->ranks_here().size());
+  const bool crowded = ranks_here > job_->core_count();
   spin_count_ =
       settings_.spin_count >= 0 ? static_cast<int>(settings_.spin_count) : (crowded ? 0 : 4000);
   yield_count_ =
       settings_.yield_count >= 0 ? static_cast<int>(settings_.yield_count) : (crowded ? 50 : 0);
   quick_polls_ = std::min(spin_count_, 48);
-  has_idle_cores_ = job_->core_count() > job_->size();
+  has_idle_cores_ = job_->core_count() > ranks_here;
   ticks_per_second();  // measured here, not in the middle of a failure
 }
 
@@ -128,14 +158,13 @@ Status Engine::open_global_set(const std::vector<std::vector<int32_t>>& static_s
   HVD_TRY_ASSIGN(const SetRegistry::Place place, registry_.reserve(ranks));
   const uint64_t offset = job_->channel_pool_offset() + place.offset;
   HVD_TRY(job_->segment().commit_if_limited(offset, place.bytes));
-  ChannelOptions options{0,
-                         ranks,
-                         {ranks.begin(), ranks.end()},
-                         topology_.rank,
-                         static_cast<size_t>(settings_.cache_capacity)};
-  registry_.open(place,
-                 std::make_unique<Channel>(*this, std::move(options), job_->base() + offset));
+  registry_.open(
+      place, std::make_unique<Channel>(*this, channel_options(0, ranks), job_->base() + offset));
   global_ = registry_.channel(0);
+  if (mirror_ != nullptr) {
+    HVD_TRY(mirror_->meet(Deadline::after(settings_.rendezvous_timeout)));
+    HVD_TRY_ASSIGN(net_thread_, mirror::NetThread::start(*mirror_, *job_, *this));
+  }
   if (!settings_.timeline.empty() && settings_.timeline != "DYNAMIC") {
     HVD_TRY(start_timeline(settings_.timeline, settings_.timeline_mark_cycles));
   }
@@ -208,6 +237,7 @@ void Engine::stop_threads() {
     background_.join();
   }
   watch_.reset();
+  if (net_thread_ != nullptr) net_thread_->stop(Deadline::after(std::chrono::seconds(1)));
 }
 
 bool Engine::is_busy() const {
@@ -243,6 +273,7 @@ void Engine::shutdown(Deadline deadline) {
   job_->wake(job_->rank());
   job_->wake_background(job_->rank());
   mine.state.store(static_cast<uint32_t>(shm::RankState::kLeaving), std::memory_order_seq_cst);
+  if (mirror_ != nullptr) mirror_->say_leaving();
   uint32_t nobody = 0;
   job_->header().first_leaver.compare_exchange_strong(nobody,
                                                       static_cast<uint32_t>(job_->rank()) + 1);
@@ -259,6 +290,7 @@ void Engine::shutdown(Deadline deadline) {
     role_.give_back();
   }
   mine.state.store(static_cast<uint32_t>(shm::RankState::kLeft), std::memory_order_seq_cst);
+  if (mirror_ != nullptr) mirror_->say_left();
   job_->wake_everybody();
   notify_local_waiters();
   stop_threads();
@@ -282,7 +314,8 @@ Status Engine::health() {
 }
 
 void Engine::fail(const Status& status, int rank) {
-  job_->report_failure(status, rank);
+  const bool is_first = job_->report_failure(status, rank);
+  if (is_first && mirror_ != nullptr) mirror_->say_failed(rank, status);
   {
     MutexLock lock(failure_mutex_);
     if (failure_.is_ok()) {
@@ -336,6 +369,66 @@ void Engine::peer_frozen(int rank, Nanoseconds silence) {
                    " s (stopped or starved) while operations wait for it"));
 }
 
+// From whoever pumps: must not step, only say so.
+void Engine::peer_gone(int32_t rank, const Status& why) {
+  if (is_shut_down_.load(std::memory_order_relaxed)) return;
+  fail(Status(StatusCode::kPeerLost, concat("rank ", rank, " (host ", host_of(job_->block(rank)),
+                                            ") is lost: ", why.message())),
+       rank);
+}
+
+// Its own host has told everybody.
+void Engine::job_failed(int32_t rank, const Status& why) {
+  job_->report_failure(why, rank);
+  fail(why, rank);
+}
+
+void Engine::stall_reported(int32_t rank) { signal_stalled(rank); }
+
+void Engine::signal_stalled(int rank) {
+  if (!job_->is_here(rank)) return mirror_->report_stall(rank);
+  const int32_t number = job_->block(rank).stall_signal.load();
+  if (is_stall_signal(number)) processes_.send_signal(rank, number);
+}
+
+// From hvd-net: small operations and decisions need no waiter.
+void Engine::news_came() {
+  if (is_shut_down_.load(std::memory_order_relaxed) || !role_.try_take()) return;
+  step_all(Channel::Effort::kAllSmall);
+  handle_failures();
+  leave();
+}
+
+void Engine::arm_net_thread() {
+  std::vector<pollfd> data;
+  for (Channel* channel : registry_.open_channels()) channel->add_wanted_descriptors(data);
+  net_thread_->arm(std::move(data));
+}
+
+ChannelOptions Engine::channel_options(int32_t id, const std::vector<int32_t>& ranks) const
+    HVD_NO_THREAD_SAFETY_ANALYSIS {
+  ChannelOptions options;
+  options.id = static_cast<uint32_t>(id);
+  // An agreed set: its id, which may be used again, and how many sets were opened before it.
+  options.wire_id = (generation_ << 12 | options.id) & ~kMetWireId;
+  options.ranks = ranks;
+  if (mirror_ != nullptr) {
+    for (const int32_t rank : ranks)
+      options.host_of.push_back(hosts_.host_of[static_cast<size_t>(rank)]);
+  }
+  const auto me = std::find(ranks.begin(), ranks.end(), topology_.rank);
+  options.me = static_cast<int>(me - ranks.begin());
+  options.cache_capacity = static_cast<size_t>(settings_.cache_capacity);
+  return options;
+}
+
+void Engine::check_streams(TimePoint now) {
+  for (Channel* channel : registry_.open_channels()) {
+    if (const Status status = channel->broken_stream(now); !status.is_ok())
+      return fail(status, topology_.rank);
+  }
+}
+
 // Once a second, from the watch thread: what nobody who waits would notice.
 void Engine::tick() {
   if (is_shut_down_.load(std::memory_order_relaxed)) return;
@@ -387,6 +480,7 @@ void Engine::look_after_idle(Channel&) {
   if (job_->header().leaving.load(std::memory_order_acquire) != 0 || registry_.has_met())
     close_when_peers_leave();
   const TimePoint now = std::chrono::steady_clock::now();
+  if (mirror_ != nullptr) check_streams(now);
   if (stall_.is_due(now)) check_stalls(now);
 }
 
@@ -398,6 +492,7 @@ bool Engine::waits_for_somebody_who_left() {
 // A rank has begun to leave: in the sets it belongs to, what is agreed is finished, the rest can
 // never be.
 void Engine::close_when_peers_leave() {
+  if (leavers_deadline_.is_never()) leavers_deadline_ = Deadline::after(kLeaversTime);
   for (size_t i = 0; i < registry_.open_channels().size(); ++i) {
     Channel& channel = *registry_.open_channels()[i];
     if (channel.is_closed() || !channel.has_leaving_member()) continue;
@@ -405,6 +500,7 @@ void Engine::close_when_peers_leave() {
     }
     if (channel.is_busy() && !channel.waits_for_closed_member())
       continue;  // still runs; look again later
+    if (channel.lags_behind_leavers() && !leavers_deadline_.passed()) continue;
     channel.close(status_without(channel));
     job_->wake_everybody();
   }
@@ -415,34 +511,28 @@ Status Engine::status_without(const Channel& channel) const {
   const auto has_left = [&](int rank) {
     return job_->block(rank).state.load() != static_cast<uint32_t>(shm::RankState::kRunning);
   };
-  const std::vector<int>& ranks = channel.local_ranks();
+  const std::vector<int32_t>& ranks = channel.ranks();
   const int first = first_leaver(*job_, -1);
   if (std::find(ranks.begin(), ranks.end(), first) != ranks.end())
     return shut_down_status(*job_, first);
   const auto gone = std::find_if(ranks.begin(), ranks.end(), has_left);
   if (gone != ranks.end()) return shut_down_status(*job_, *gone);
-  return Status(
-      StatusCode::kAborted,
-      concat("process set ", channel.id(), " [", join_text(channel.global_ranks(), ", ", 16),
-             "]: rank ", channel.global_ranks()[channel.first_closed_member()], " has left it"));
+  return Status(StatusCode::kAborted,
+                concat("process set ", channel.id(), " [", join_text(channel.ranks(), ", ", 16),
+                       "]: rank ", channel.ranks()[channel.first_closed_member()], " has left it"));
 }
 
 void Engine::check_stalls(TimePoint now) {
   stall_.looked(now);
   for (Channel* channel : registry_.open_channels()) {
     const auto last_done = [&](int member) {
-      return flight_.describe(channel->local_ranks()[static_cast<size_t>(member)], 1);
+      return flight_.describe(channel->rank_of(member), 1);
     };
     const StallReport report =
-        stall_.look(now, channel->id(), channel->global_ranks(), channel->waiting(), last_done);
-    if (act_on_stall(report, channel->local_ranks(), channel->me() == 0)) return;
+        stall_.look(now, channel->id(), channel->ranks(), channel->waiting(), last_done);
+    if (act_on_stall(report, channel->ranks(), channel->me() == 0)) return;
   }
   check_stalled_meetings(now);
-}
-
-// Signals that a word of another process may ask for: not those that no handler can catch.
-static bool is_stall_signal(int32_t number) {
-  return number > 0 && number <= SIGRTMAX && number != SIGKILL && number != SIGSTOP;
 }
 
 Status Engine::check_stall_signal(int32_t number) {
@@ -457,7 +547,7 @@ Status Engine::set_stall_signal(int32_t number) {
   return Status::ok();
 }
 
-bool Engine::act_on_stall(const StallReport& report, const std::vector<int>& local_ranks,
+bool Engine::act_on_stall(const StallReport& report, const std::vector<int32_t>& ranks,
                           bool reports) {
   if (report.text.empty()) return false;
   if (reports) {
@@ -467,11 +557,7 @@ bool Engine::act_on_stall(const StallReport& report, const std::vector<int>& loc
     } else {
       HVD_LOG(kWarning, report.text);
     }
-    for (const int member : report.missing) {
-      const int rank = local_ranks[static_cast<size_t>(member)];
-      const int32_t number = job_->block(rank).stall_signal.load();
-      if (is_stall_signal(number)) processes_.send_signal(rank, number);
-    }
+    for (const int member : report.missing) signal_stalled(ranks[static_cast<size_t>(member)]);
   }
   if (!report.shut_down) return false;
   fail(Status(StatusCode::kStalled,

@@ -5,6 +5,7 @@
 //   drives. background   (hvd-engine) drives what nobody waits for: submissions that ask for it,
 //   and agreed large work whose peers are
 //                stuck ("late ring"). Parked otherwise.
+//   net          (hvd-net, jobs on several hosts) looks after the streams while nobody drives.
 //   watch        (hvd-watch) sleeps on the peers' process descriptors; ticks once a second:
 //   heartbeat, frozen peers, stalls.
 // Failure has one shape: the first cause becomes one Status for everything pending and for every
@@ -34,10 +35,15 @@
 #include "engine/set_registry.h"
 #include "engine/stall_monitor.h"
 #include "engine/watch.h"
+#include "mirror/net_thread.h"
+#include "topology/hosts.h"
 #include "topology/topology.h"
 #include "trace/timeline.h"
 
 namespace hvd::engine {
+
+// Marks the names between hosts of sets that their members opened among themselves.
+inline constexpr uint32_t kMetWireId = 1u << 31;
 
 // The name of barriers in the tables; no tensor of a user can have it by accident.
 inline constexpr std::string_view kBarrierName = "<barrier>";
@@ -48,9 +54,17 @@ struct EngineOptions {
   uint64_t epoch = 1;
   std::vector<std::vector<int32_t>> process_sets;  // static ones
   std::unique_ptr<shm::Job> job;  // given by tests; otherwise the engine meets its peers
+  // A job on several hosts: who runs where, and how to reach them.
+  topology::HostMap hosts;
+  std::unique_ptr<net::Mesh> mesh;
+
+  std::vector<int> ranks_here() const;  // empty: all
 };
 
-class Engine final : public ChannelHost, public WatchHost {
+class Engine final : public ChannelHost,
+                     public WatchHost,
+                     public mirror::MirrorHost,
+                     public mirror::NetThreadHost {
  public:
   // May block until all ranks have come.
   static Result<std::unique_ptr<Engine>> start(EngineOptions options);
@@ -127,6 +141,14 @@ class Engine final : public ChannelHost, public WatchHost {
   void completed(Operation& op) override;
   Status begin_internal(const wire::Request& request, Operation& op) override;
   void end_internal(Operation& op) override;
+  mirror::Mirror* mirror() override { return mirror_.get(); }
+  net::Mesh* mesh() override { return mesh_.get(); }
+
+  // MirrorHost, NetThreadHost
+  void peer_gone(int32_t rank, const Status& why) override;
+  void job_failed(int32_t rank, const Status& why) override;
+  void stall_reported(int32_t rank) override;
+  void news_came() override;
 
   // WatchHost
   void peer_lost(int rank, const std::string& how) override;
@@ -152,6 +174,12 @@ class Engine final : public ChannelHost, public WatchHost {
   shm::Want want_of(const Channel& first) const {
     return is_alone(first) ? first.want() : shm::Want{};
   }
+  ChannelOptions channel_options(int32_t id, const std::vector<int32_t>& ranks) const;
+  void check_streams(TimePoint now) HVD_REQUIRES(role_);
+  // What the streams brought while this thread waits. True: look again.
+  bool pump() { return HVD_UNLIKELY(mirror_ != nullptr) && mirror_->pump(); }
+  void arm_net_thread() HVD_REQUIRES(role_);
+  void signal_stalled(int rank);
   Status add_static_set(std::vector<int32_t> ranks);
   Status agree_on_static_sets(const std::vector<std::vector<int32_t>>& sets);
   // Sets that members open and close among themselves; see engine_meet.cc.
@@ -159,6 +187,8 @@ class Engine final : public ChannelHost, public WatchHost {
   bool settle_meeting(SetChange& change) HVD_REQUIRES(role_);
   bool settle_leaving(SetChange& change) HVD_REQUIRES(role_);
   Status open_met_set(const SetChange& change) HVD_REQUIRES(role_);
+  uint32_t met_wire_id(const SetChange& change) HVD_REQUIRES(role_);
+  std::vector<int32_t> ranks_on_this_host(const std::vector<int32_t>& ranks) const;
   Status give_up_meeting(const std::shared_ptr<SetChange>& change);
   Status withdraw_from(const shm::MeetingPlace& place);
   void check_stalled_meetings(TimePoint now) HVD_REQUIRES(role_);
@@ -168,7 +198,7 @@ class Engine final : public ChannelHost, public WatchHost {
   bool waits_for_somebody_who_left() HVD_REQUIRES(role_);
   void check_stalls(TimePoint now) HVD_REQUIRES(role_);
   // Logs a report, if it is this rank's to report. True: the limit was reached, the job has failed.
-  bool act_on_stall(const StallReport& report, const std::vector<int>& local_ranks, bool reports)
+  bool act_on_stall(const StallReport& report, const std::vector<int32_t>& ranks, bool reports)
       HVD_REQUIRES(role_);
   void drain(Deadline deadline) HVD_REQUIRES(role_);
   bool is_busy() const HVD_REQUIRES(role_);
@@ -206,6 +236,9 @@ class Engine final : public ChannelHost, public WatchHost {
   const topology::Topology topology_;
   Settings settings_;
   std::unique_ptr<shm::Job> job_;
+  const topology::HostMap hosts_;
+  std::unique_ptr<net::Mesh> mesh_;
+  std::unique_ptr<mirror::Mirror> mirror_;  // null: one host
   SubmitLock submit_lock_;
   EngineRole role_;
   Flight flight_;
@@ -219,6 +252,9 @@ class Engine final : public ChannelHost, public WatchHost {
 
   Channel* global_ = nullptr;  // set 0, the fast path
   std::map<int32_t, SetRegistry::Place> opening_sets_ HVD_GUARDED_BY(role_);
+  Deadline leavers_deadline_ HVD_GUARDED_BY(role_) = Deadline::never();
+  uint32_t generation_ HVD_GUARDED_BY(role_) = 0;  // process sets opened so far; equal on all ranks
+  std::map<uint64_t, uint32_t> met_counts_ HVD_GUARDED_BY(role_);  // by key and ranks
   std::unique_ptr<Operation> sync_operation_ HVD_GUARDED_BY(role_);
   // One-call forms that timed out; they stay until shutdown or completion.
   std::vector<std::unique_ptr<Operation>> late_operations_ HVD_GUARDED_BY(role_);
@@ -252,6 +288,7 @@ class Engine final : public ChannelHost, public WatchHost {
 
   int stray_ticks_ = 0;  // of check_role_word()
 
+  std::unique_ptr<mirror::NetThread> net_thread_;
   std::unique_ptr<Watch> watch_;
   std::jthread background_;  // last: joined before what it uses goes
 };

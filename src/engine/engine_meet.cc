@@ -3,7 +3,9 @@
 // channel when all have come, because the list of channels belongs to the role.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "engine/engine.h"
 #include "engine/engine_wait.inc.h"
@@ -37,7 +39,9 @@ Result<int32_t> Engine::meet_process_set(std::string_view key, std::vector<int32
                                    " is not a member of [", join_text(ranks, ", ", 16), "]"));
   }
   const auto change = std::make_shared<SetChange>();
-  HVD_TRY_ASSIGN(change->place, meetings_.come(key, ranks, met_region_bytes(ranks.size())));
+  const std::vector<int32_t> here = ranks_on_this_host(ranks);
+  const bool spans_hosts = here.size() != ranks.size();
+  HVD_TRY_ASSIGN(change->place, meetings_.come(key, here, met_region_bytes(ranks.size())));
   change->key = key;
   change->ranks = std::move(ranks);
   set_changes_.add(change);
@@ -54,7 +58,15 @@ Result<int32_t> Engine::meet_process_set(std::string_view key, std::vector<int32
     change->wait_until_settled();
     waited = change->status;
   }
-  if (waited.is_ok()) return SetRegistry::met_id(change->place);
+  if (waited.is_ok()) {
+    const int32_t id = SetRegistry::met_id(change->place);
+    if (!spans_hosts) return id;
+    // The members of this host have met; those of the others are waited for in the set itself.
+    waited = barrier(id, deadline);
+    if (waited.is_ok()) return id;
+    (void)leave_process_set(id).is_ok();
+    return Status(waited.code(), concat("meet '", key, "': ", waited.message()));
+  }
   // A failure that is known already need not be reported twice.
   if (change->is_settled()) (void)withdraw_from(change->place).is_ok();
   return waited;
@@ -154,14 +166,26 @@ bool Engine::settle_meeting(SetChange& change) {
   return true;
 }
 
+std::vector<int32_t> Engine::ranks_on_this_host(const std::vector<int32_t>& ranks) const {
+  std::vector<int32_t> here;
+  std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(here),
+               [&](int32_t rank) { return job_->is_here(rank); });
+  return here;
+}
+
+// Members of all hosts find the same without asking each other: the key, the ranks, and how often
+// they have met before.
+uint32_t Engine::met_wire_id(const SetChange& change) {
+  uint64_t hash = hash_bytes(change.key);
+  for (const int32_t rank : change.ranks) hash = mix(hash, static_cast<uint32_t>(rank) + 1ull);
+  const uint32_t count = met_counts_[hash]++;
+  return static_cast<uint32_t>(mix(hash, count)) | kMetWireId;
+}
+
 Status Engine::open_met_set(const SetChange& change) {
   const std::vector<int32_t>& ranks = change.ranks;
-  const auto me = std::find(ranks.begin(), ranks.end(), topology_.rank) - ranks.begin();
-  ChannelOptions options{static_cast<uint32_t>(SetRegistry::met_id(change.place)),
-                         ranks,
-                         {ranks.begin(), ranks.end()},
-                         static_cast<int>(me),
-                         static_cast<size_t>(settings_.cache_capacity)};
+  ChannelOptions options = channel_options(SetRegistry::met_id(change.place), ranks);
+  options.wire_id = met_wire_id(change);
   try {
     registry_.open_met(change.place, std::make_unique<Channel>(*this, std::move(options),
                                                                job_->base() + change.place.offset));
@@ -187,6 +211,7 @@ bool Engine::settle_leaving(SetChange& change) {
     return true;
   }
   change.place = *place;
+  channel->detach();  // the region may become another set's
   channel->close(Status(StatusCode::kAborted,
                         concat("rank ", topology_.rank, " has left process set ", change.id)));
   change.settle(Status::ok());

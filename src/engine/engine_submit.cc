@@ -82,6 +82,7 @@ void Engine::leave() {
 }
 
 StepResult Engine::step_all(Channel::Effort effort) {
+  const bool pumped = pump();
   StepResult result = StepResult::kNothing;
   if (HVD_UNLIKELY(set_changes_.any())) settle_set_changes();
   // By index: an operation of the global set may open or close a channel.
@@ -101,7 +102,7 @@ StepResult Engine::step_all(Channel::Effort effort) {
       result == StepResult::kAdvanced) {
     if (trace::Timeline* trace = timeline_.load(std::memory_order_acquire)) trace->mark_cycle();
   }
-  return result;
+  return pumped && result == StepResult::kNothing ? StepResult::kAdvanced : result;
 }
 
 // ---- one call
@@ -261,7 +262,7 @@ Result<uint64_t> Engine::submit(Prepared& prepared) {
 Result<std::unique_ptr<Prepared>> Engine::prepare(int32_t set, const Submission& s) {
   HVD_TRY(health());
   HVD_TRY_ASSIGN(Channel* const channel, channel_of(set, wire::kind_lower_name(s.kind)));
-  HVD_TRY(negotiate::validate_local(make_request(s), channel->global_ranks()));
+  HVD_TRY(negotiate::validate_local(make_request(s), channel->ranks()));
   auto prepared = std::make_unique<Prepared>(set, s);
   prepared->channel = channel;
   prepared->engine_number = number_;
@@ -429,12 +430,14 @@ Status Engine::begin_internal(const wire::Request& request,
     Channel* channel = registry_.channel(id);
     HVD_TRY(registry_.remove(id));
     if (channel != nullptr) {
+      channel->detach();
       channel->close(Status(StatusCode::kAborted, concat("process set ", id, " has been removed")));
     }
     return Status::ok();
   }
   HVD_TRY_ASSIGN(const SetRegistry::Place place, registry_.reserve(request.ranks));
   op.number = place.id;
+  ++generation_;
   opening_sets_[place.id] = place;
   const uint64_t offset = job_->channel_pool_offset() + place.offset;
   op.work.reset(native::WorkKind::kFence);
@@ -457,12 +460,7 @@ void Engine::end_internal(Operation& op) HVD_NO_THREAD_SAFETY_ANALYSIS {
   const auto me = std::find(ranks.begin(), ranks.end(), topology_.rank);
   std::unique_ptr<Channel> channel;
   if (me != ranks.end()) {
-    ChannelOptions options{static_cast<uint32_t>(place.id),
-                           ranks,
-                           {ranks.begin(), ranks.end()},
-                           static_cast<int>(me - ranks.begin()),
-                           static_cast<size_t>(settings_.cache_capacity)};
-    channel = std::make_unique<Channel>(*this, std::move(options),
+    channel = std::make_unique<Channel>(*this, channel_options(place.id, ranks),
                                         job_->base() + job_->channel_pool_offset() + place.offset);
   }
   registry_.open(place, std::move(channel));

@@ -34,6 +34,10 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
       continue;
     }
     if (done()) return;
+    if (pump()) {
+      idle = 0;
+      continue;
+    }
     if (HVD_UNLIKELY(is_broken_.load(std::memory_order_relaxed) || !first.failure().is_ok())) {
       handle_failures();
       return;
@@ -93,9 +97,11 @@ void Engine::park(Channel& first, const Done& done, Deadline deadline) {
   }
   auto result = shm::FutexResult::kWoken;
   const bool is_full = first.has_overflow();
+  if (!work && net_thread_ != nullptr) arm_net_thread();
   if (!work)
     result =
         shm::futex_wait(mine.park, 1, deadline.remaining(is_full ? kOverflowSleep : kLongestSleep));
+  if (net_thread_ != nullptr) net_thread_->disarm();
   const bool rung = mine.park.load(std::memory_order_seq_cst) == 0;
   job_->header().parked.fetch_sub(1, std::memory_order_seq_cst);
   mine.park.store(0, std::memory_order_seq_cst);

@@ -51,7 +51,7 @@ Status PeerProcesses::open() {
   peers_.resize(static_cast<size_t>(job_.size()));
   if (!job_.separate_processes()) return Status::ok();
   for (int rank = 0; rank < job_.size(); ++rank) {
-    if (rank == job_.rank()) continue;
+    if (rank == job_.rank() || !job_.is_here(rank)) continue;
     Peer& peer = peers_[static_cast<size_t>(rank)];
     peer.pid = job_.block(rank).pid.load();
     peer.descriptor.reset(static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0)));

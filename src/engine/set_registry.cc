@@ -108,7 +108,7 @@ std::optional<shm::MeetingPlace> SetRegistry::close_met(int32_t id) {
 
 std::optional<std::vector<int32_t>> SetRegistry::ranks(int32_t id) const {
   MutexLock lock(mutex_);
-  if (met_.count(id) != 0) return channel(id)->global_ranks();
+  if (met_.count(id) != 0) return channel(id)->ranks();
   const auto found = sets_.find(id);
   if (found == sets_.end() || !found->second.is_open) return std::nullopt;
   return found->second.ranks;

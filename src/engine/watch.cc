@@ -77,7 +77,7 @@ void Watch::look_for_deaths() {
   if (!job_.separate_processes()) return;
   for (int rank = 0; rank < job_.size(); ++rank) {
     Peer& peer = peers_[static_cast<size_t>(rank)];
-    if (rank == job_.rank() || peer.reported || peer.left) continue;
+    if (rank == job_.rank() || !job_.is_here(rank) || peer.reported || peer.left) continue;
     const auto state =
         static_cast<shm::RankState>(job_.block(rank).state.load(std::memory_order_acquire));
     if (state == shm::RankState::kLeft) {

@@ -208,7 +208,7 @@ struct SmallRun {
 
 void small_allreduce(const SmallRun& s) {
   const wire::Request& request = s.slot.requests[0];
-  const std::byte* slots[shm::kMaxRanksPerHost];
+  const std::byte* slots[shm::kMaxRanks];
   uint64_t offset = 0;
   for (size_t t = 0; t < request.tensors.size(); ++t) {
     const native::Numeric n = numeric_of(request, request.tensors[t].dtype, s.set.size);
@@ -298,7 +298,7 @@ void small_alltoall(const SmallRun& s) {
 
 void small_reducescatter(const SmallRun& s) {
   const wire::Request& request = s.slot.requests[0];
-  const std::byte* slots[shm::kMaxRanksPerHost];
+  const std::byte* slots[shm::kMaxRanks];
   uint64_t offset = 0;
   for (size_t t = 0; t < request.tensors.size(); ++t) {
     const native::Numeric n = numeric_of(request, request.tensors[t].dtype, s.set.size);
@@ -321,7 +321,7 @@ void small_reducescatter(const SmallRun& s) {
 void run_plain_allreduce(Operation& op, const Slot& slot, const SetView& set,
                          const std::byte* const* payloads) {
   const wire::Request& request = slot.requests[0];
-  const void* sources[shm::kMaxRanksPerHost];
+  const void* sources[shm::kMaxRanks];
   for (int r = 0; r < set.size; ++r) sources[r] = payloads[r];
   sources[set.me] = op.buffers[0].input;
   void* output = op.buffers[0].output;

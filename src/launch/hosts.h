@@ -1,5 +1,4 @@
-// hosts.h - the -H list: which machines, how many workers on each. Pure; any thread.
-// This version starts workers on one machine; the list form is that of many.
+// hosts.h - lists of hosts: which machines, how many workers each takes. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +17,22 @@ struct HostSlots {
   bool operator==(const HostSlots&) const = default;
 };
 
-// "h1:2,h2:4"
+// "h1:2,h2:4"; an IPv6 address stands in brackets: "[fd00::1]:2". A host that is named twice has
+// the slots of both. Errors do not say where the list came from.
 Result<std::vector<HostSlots>> parse_hosts(std::string_view text);
 
-// Fails if one of them is not this machine, or if there are fewer slots than workers.
-Status check_one_host(std::span<const HostSlots> hosts, std::string_view own_hostname,
-                      int32_t num_proc);
+// One host per line: "h1 slots=2" (Open MPI), "h1:2" (MPICH, Intel MPI) or "h1" alone, which takes
+// `default_slots`. Empty lines and what follows a # do not count. Errors name the line.
+Result<std::vector<HostSlots>> parse_hostfile(std::string_view text, int32_t default_slots);
+
+// Adds to the entry of the same host, or a new one at the end.
+void add_host(std::vector<HostSlots>& hosts, HostSlots host);
+
+int64_t total_slots(std::span<const HostSlots> hosts);
+
+// Whether `host` is the machine called `own_hostname`, as far as names tell: localhost, a loopback
+// address, or its own name in full or in short.
+bool is_own_name(std::string_view host, std::string_view own_hostname);
+bool is_loopback_name(std::string_view host);
 
 }  // namespace hvd::launch

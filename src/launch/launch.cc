@@ -1,28 +1,26 @@
 #include "launch/launch.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/prctl.h>
-#include <sys/random.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <climits>
-#include <csignal>
+#include <algorithm>
 
 #include "base/text.h"
 #include "base/version.h"
+#include "launch/agent.h"
+#include "launch/check_build.h"
 #include "launch/command_path.h"
+#include "launch/doctor.h"
+#include "launch/exit_status.h"
+#include "launch/flush.h"
+#include "launch/foreign_launch.h"
 #include "launch/help.h"
-#include "launch/start.h"
+#include "launch/prepare.h"
+#include "launch/run_job.h"
 
 namespace hvd::launch {
 namespace {
-
-// After a signal nobody waits long for a reader that does not read.
-constexpr Nanoseconds kFlushTimeAfterSignal = std::chrono::seconds(1);
-constexpr size_t kReportedLines = 10;
 
 int code(LauncherExit exit) { return static_cast<int>(exit); }
 
@@ -36,48 +34,16 @@ void open_standard_descriptors() {
   }
 }
 
-Result<std::string> own_hostname() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) {
-    return errno_status("cannot read the host name", errno);
-  }
-  return std::string(name.data());
+size_t help_width() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultHelpWidth;
+  return std::min<size_t>(size.ws_col, kDefaultHelpWidth);
 }
 
-// 128 random bits: no other job, of whatever user, has the same name.
-Result<std::string> new_job_id() {
-  std::array<unsigned char, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    return errno_status("cannot make a random job id", errno);
-  }
-  std::string text;
-  for (unsigned char byte : bytes) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
-
-// Until all is written, a signal says stop, or the deadline. Without a deadline only a reader that
-// is there but does not read can hold us, as it holds every program.
-void flush_all(Terminal& terminal, const Signals* signals, Deadline deadline) {
-  terminal.flush_some();
-  while (terminal.has_pending() && !deadline.passed()) {
-    std::vector<pollfd> polled;
-    for (Console* console : {&terminal.out(), &terminal.err()}) {
-      if (console->has_pending()) polled.push_back({console->poll_fd(), POLLOUT, 0});
-    }
-    if (signals != nullptr) polled.push_back({signals->poll_fd(), POLLIN, 0});
-    const Nanoseconds left = deadline.remaining(std::chrono::hours(1));
-    ::poll(polled.data(), polled.size(),
-           static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count()));
-    terminal.flush_some();
-    while (signals != nullptr) {
-      const auto event = signals->next();
-      if (!event) break;
-      if (event->number == SIGINT || event->number == SIGTERM || event->number == SIGHUP) return;
-    }
-  }
+int print(Terminal& terminal, std::string_view text) {
+  terminal.out().append(text);
+  flush_all(terminal, nullptr, Deadline::never());
+  return code(LauncherExit::kSuccess);
 }
 
 int fail(Terminal& terminal, LauncherExit exit, std::string_view reason) {
@@ -95,105 +61,73 @@ int fail(Terminal& terminal, const Status& status) {
               status.message());
 }
 
-Result<Plan> plan_job(const Options& options, const EnvironmentList& environment,
-                      const LaunchSettings& settings) {
-  HVD_TRY_ASSIGN(std::string hostname, own_hostname());
-  HVD_TRY_ASSIGN(std::string job_id, new_job_id());
-  return make_plan(options, {.hostname = std::move(hostname),
-                             .job_id = std::move(job_id),
-                             .environment = environment,
-                             .settings = settings});
-}
-
-void say_started(const Job& job, const Plan& plan, const std::string& program, Terminal& terminal) {
-  const topology::Topology& place = plan.workers.front().place;
-  terminal.err().append(
-      concat("horovodrun: ", place.size, " ranks of ", program, " on host ", place.hostname, "\n"));
-  for (const Worker& worker : job.workers) {
-    terminal.err().append(concat("horovodrun: rank ", worker.rank, " is pid ", worker.pid, "\n"));
-  }
-}
-
-void say_ended(const Job& job, Terminal& terminal) {
-  terminal.err().start_line();
-  for (const Worker& worker : job.workers) {
-    if (!worker.status) continue;
-    terminal.err().append(concat("horovodrun: rank ", worker.rank, " ", describe(*worker.status),
-                                 " after ", describe_span(worker.ended_at - worker.started_at),
-                                 "\n"));
-  }
-}
-
-void say_lost_files(const Job& job, Terminal& terminal) {
-  for (const Worker& worker : job.workers) {
-    for (const WorkerOutput* output : {&worker.out, &worker.err}) {
-      if (output->file_error() == 0) continue;
-      const std::string what = concat("the output file of rank ", worker.rank, " is incomplete");
-      terminal.err().start_line();
-      terminal.err().append(
-          concat("horovodrun: ", errno_status(what, output->file_error()).message(), "\n"));
+int check_build(const Options& options, const EnvironmentList& environment, Terminal& terminal) {
+  const BuildFacts facts = find_build_facts(environment);
+  if (options.verbose) {
+    for (const std::string& note : facts.notes) {
+      terminal.err().append(concat("horovodrun: ", note, "\n"));
     }
   }
+  return print(terminal, check_build_text(facts));
 }
 
-int report_end(const Job& job, const JobEnd& end, const Plan& plan, Terminal& terminal) {
-  std::vector<RankFate> fates;
-  for (const Worker& worker : job.workers) {
-    if (worker.rank != end.first_failed) fates.push_back(worker.fate);
+// The start of a job: here, or by becoming another launcher.
+int launch(Options options, const EnvironmentList& environment, Terminal& terminal) {
+  const Request request = options.request;
+  const Result<Prepared> prepared = prepare_job(std::move(options), environment);
+  if (!prepared) return fail(terminal, prepared.status());
+  const Plan& plan = prepared->plan;
+  const bool is_elastic = prepared->options.elastic.is_requested();
+  std::optional<ForeignLaunch> foreign;
+  if (!is_elastic) {
+    auto composed = compose_foreign_launch(
+        {.options = prepared->options, .found = prepared->found, .plan = plan});
+    if (!composed) return fail(terminal, composed.status());
+    foreign = *std::move(composed);
   }
-  if (end.first_failed) {
-    const Worker& failed = job.workers[static_cast<size_t>(*end.first_failed)];
-    terminal.err().start_line();
-    terminal.err().append(
-        failure_report({.rank = failed.rank,
-                        .pid = failed.pid,
-                        .host = plan.workers[static_cast<size_t>(failed.rank)].place.hostname,
-                        .status = *failed.status,
-                        .after = failed.ended_at - failed.started_at,
-                        .last_lines = failed.tail.last_lines(kReportedLines)},
-                       fates));
-    return exit_code_of(*failed.status);
+  if (request == Request::kPlanJson) {
+    return print(terminal, plan_json(prepared->options, plan, foreign));
   }
-  if (end.signal) {
-    const Nanoseconds after = Clock::steady().now() - job.workers.front().started_at;
-    terminal.err().start_line();
-    terminal.err().append(signal_report(*end.signal, after, fates));
-    return 128 + *end.signal;
+  for (const std::string& warning : prepared->options.warnings) {
+    terminal.err().append(concat("horovodrun: warning: ", warning, "\n"));
   }
-  return code(LauncherExit::kSuccess);
+  if (is_elastic) {
+    return fail(terminal, LauncherExit::kUsage,
+                "elastic training (--min-np, --host-discovery-script) is not available in this "
+                "version: leave these options out to run with a fixed number of workers");
+  }
+  if (foreign) {
+    if (prepared->options.verbose) {
+      terminal.err().append(concat("horovodrun: ", foreign->command_line, "\n"));
+    }
+    flush_all(terminal, nullptr, Deadline::never());
+    return fail(terminal, become_foreign_launcher(*foreign, plan.environment));
+  }
+  // Other hosts look for themselves.
+  const bool is_local = std::any_of(plan.hosts.begin(), plan.hosts.end(),
+                                    [](const HostPlan& host) { return host.is_local; });
+  const CommandPath program =
+      !is_local ? CommandPath{}
+                : find_command(prepared->options.command.front(),
+                               get_variable(environment, "PATH").value_or("/usr/bin:/bin"));
+  if (program.problem == CommandProblem::kNotFound) {
+    return fail(terminal, LauncherExit::kNotFound, program.reason);
+  }
+  if (program.problem == CommandProblem::kNotExecutable) {
+    return fail(terminal, LauncherExit::kNotExecutable, program.reason);
+  }
+  const Result<int> exit_code = run_job(*prepared, program.path, terminal);
+  return exit_code.is_ok() ? exit_code.value() : fail(terminal, exit_code.status());
 }
 
-Result<int> run_job(const Options& options, const Plan& plan, const std::string& program,
-                    const LaunchSettings& settings, Terminal& terminal) {
-  HVD_TRY_ASSIGN(const Signals signals, Signals::take_over());
-  HVD_TRY_ASSIGN(const DescriptorLimit limit, DescriptorLimit::make_room(options.num_proc));
-  // What a worker leaves behind becomes our child when the worker ends: so we see when a process
-  // group is empty instead of asking again and again.
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-
-  HVD_TRY_ASSIGN(
-      Job job, start_job({.plan = plan,
-                          .program = program,
-                          .command = options.command,
-                          .stamp = options.prefix_timestamp ? LineStamp::kTime : LineStamp::kNone},
-                         signals, limit));
-  std::vector<pid_t> groups;
-  for (const Worker& worker : job.workers) groups.push_back(worker.pid);
-  Result<Guard> guard = Guard::watch(groups);
-  if (!guard.is_ok()) {
-    kill_job(job);
-    return guard.status();
+int doctor(Options options, const EnvironmentList& environment, Terminal& terminal) {
+  if (options.hosts.empty() && options.hostfile.empty() && options.num_proc == 0) {
+    options.num_proc = 1;  // this machine, or what the batch system says
   }
-  if (options.verbose) say_started(job, plan, program, terminal);
-
-  const JobEnd end = Supervisor(job, *guard, terminal, signals, settings.termination_grace).run();
-
-  if (options.verbose) say_ended(job, terminal);
-  say_lost_files(job, terminal);
-  const int exit_code = report_end(job, end, plan, terminal);
-  flush_all(terminal, &signals,
-            end.signal ? Deadline::after(kFlushTimeAfterSignal) : Deadline::never());
-  return exit_code;
+  const Result<Prepared> prepared = prepare_doctor(std::move(options), environment);
+  if (!prepared) return fail(terminal, prepared.status());
+  const Result<int> exit_code = run_doctor(*prepared, terminal);
+  return exit_code.is_ok() ? exit_code.value() : fail(terminal, exit_code.status());
 }
 
 }  // namespace
@@ -201,30 +135,24 @@ Result<int> run_job(const Options& options, const Plan& plan, const std::string&
 int run_launcher(std::span<const std::string> arguments, const EnvironmentList& environment) {
   open_standard_descriptors();
   Terminal terminal(STDOUT_FILENO, STDERR_FILENO);
-  const Result<Options> options = parse_options(arguments);
+  Result<Options> options = parse_options(arguments);
   if (!options.is_ok()) return fail(terminal, options.status());
-  if (options.value().request != Request::kRun) {
-    const bool is_help = options.value().request == Request::kHelp;
-    terminal.out().append(is_help ? help_text() : concat(version_text(), "\n"));
-    flush_all(terminal, nullptr, Deadline::never());
-    return code(LauncherExit::kSuccess);
+  switch (options->request) {
+    case Request::kHelp:
+      return print(terminal, help_text(help_width()));
+    case Request::kVersion:
+      return print(terminal, concat(version_text(), "\n"));
+    case Request::kCheckBuild:
+      return check_build(*options, environment, terminal);
+    case Request::kAgent:
+      return run_agent(environment);
+    case Request::kDoctor:
+      return doctor(*std::move(options), environment, terminal);
+    case Request::kPlanJson:
+    case Request::kRun:
+      break;
   }
-  const Result<LaunchSettings> settings = read_launch_settings(environment);
-  if (!settings.is_ok()) return fail(terminal, settings.status());
-  const Result<Plan> plan = plan_job(options.value(), environment, settings.value());
-  if (!plan.is_ok()) return fail(terminal, plan.status());
-
-  const CommandPath program = find_command(
-      options.value().command.front(), get_variable(environment, "PATH").value_or("/usr/bin:/bin"));
-  if (program.problem == CommandProblem::kNotFound) {
-    return fail(terminal, LauncherExit::kNotFound, program.reason);
-  }
-  if (program.problem == CommandProblem::kNotExecutable) {
-    return fail(terminal, LauncherExit::kNotExecutable, program.reason);
-  }
-  const Result<int> exit_code =
-      run_job(options.value(), plan.value(), program.path, settings.value(), terminal);
-  return exit_code.is_ok() ? exit_code.value() : fail(terminal, exit_code.status());
+  return launch(*std::move(options), environment, terminal);
 }
 
 }  // namespace hvd::launch

@@ -1,29 +1,33 @@
 #include "launch/options.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/parse.h"
 #include "base/text.h"
-#include "launch/option_table.h"
+#include "launch/option_values.h"
 
 namespace hvd::launch {
 namespace {
 
-constexpr int64_t kMaxTimeoutSeconds = int64_t{365} * 24 * 3600;
-
-struct GivenOption {
+// A name, and what stood behind it in the same argument: --name=value, -Hvalue.
+struct Spelled {
   const OptionInfo* info;
   std::string_view spelling;
-  std::optional<std::string_view> attached;  // from --name=value or -Hvalue
+  std::optional<std::string_view> attached;
 };
 
-Result<GivenOption> identify(std::string_view argument) {
+Result<Spelled> identify(std::string_view argument) {
   // argparse, which the users of the original know, takes -Hvalue for options of one letter.
-  if (argument.size() > 2 && argument.starts_with("-H") && argument[2] != '=') {
-    HVD_TRY_ASSIGN(const OptionInfo* info, find_option("-H"));
-    return GivenOption{.info = info, .spelling = "-H", .attached = argument.substr(2)};
+  const bool is_short = argument.size() > 2 && argument[0] == '-' && argument[2] != '=';
+  if (is_short && !is_option_name(argument)) {
+    for (std::string_view name : {"-H", "-p", "-i"}) {
+      if (!argument.starts_with(name)) continue;
+      HVD_TRY_ASSIGN(const OptionInfo* info, find_option(name));
+      return Spelled{.info = info, .spelling = name, .attached = argument.substr(2)};
+    }
   }
-  GivenOption given{.info = nullptr, .spelling = argument, .attached = {}};
+  Spelled given{.info = nullptr, .spelling = argument, .attached = {}};
   if (const size_t equals = argument.find('='); equals != std::string_view::npos) {
     given.spelling = argument.substr(0, equals);
     given.attached = argument.substr(equals + 1);
@@ -32,49 +36,36 @@ Result<GivenOption> identify(std::string_view argument) {
   return given;
 }
 
-Status apply(const GivenOption& given, std::string_view value, Options& options) {
-  switch (given.info->id) {
-    case OptionId::kNumProc: {
-      const auto count = parse_integer(value, {1, kMaxWorkers});
-      if (!count) return blame(given.spelling, count.status());
-      options.num_proc = static_cast<int32_t>(*count);
-      break;
-    }
-    case OptionId::kStartTimeout: {
-      const auto seconds = parse_integer(value, {1, kMaxTimeoutSeconds});
-      if (!seconds) return blame(given.spelling, seconds.status());
-      options.start_timeout = std::chrono::seconds(*seconds);
-      break;
-    }
-    case OptionId::kHosts:
-      options.hosts = value;
-      break;
-    case OptionId::kOutputFilename:
-      if (value.empty())
-        return invalid_argument(concat(given.spelling, ": the directory is empty"));
-      options.output_directory = value;
-      break;
-    case OptionId::kPrefixTimestamp:
-      options.prefix_timestamp = true;
-      break;
-    case OptionId::kVerbose:
-      options.verbose = true;
-      break;
-    case OptionId::kVersion:
-      options.request = Request::kVersion;
-      break;
-    case OptionId::kHelp:
-      options.request = Request::kHelp;
-      break;
+// The values of an option, which may take several arguments; moves `next` behind them.
+Result<std::vector<std::string_view>> take_values(const Spelled& given,
+                                                  std::span<const std::string> arguments,
+                                                  size_t& next) {
+  std::vector<std::string_view> values;
+  if (!given.info->takes_value()) {
+    if (!given.attached) return values;
+    return invalid_argument(concat(given.spelling, " takes no value, got '", *given.attached, "'"));
   }
-  return Status::ok();
+  if (given.attached) values.push_back(*given.attached);
+  while (values.size() < given.info->value_count) {
+    if (next == arguments.size()) {
+      return invalid_argument(
+          concat(given.spelling, " needs ",
+                 given.info->value_count == 1 ? "a value: " : "values: ", given.info->value_name));
+    }
+    values.emplace_back(arguments[next++]);
+  }
+  return values;
 }
 
-Status check_complete(const Options& options) {
-  if (options.request != Request::kRun) return Status::ok();
-  if (options.num_proc == 0) {
-    return invalid_argument("the number of workers is missing: give -np N");
+bool answers_at_once(const Options& options) {
+  return options.request == Request::kHelp || options.request == Request::kVersion;
+}
+
+Status check_together(const Options& options) {
+  if (!options.hosts.empty() && !options.hostfile.empty()) {
+    return invalid_argument("-H and --hostfile contradict each other: give one of them");
   }
+  if (options.request != Request::kRun) return Status::ok();
   if (options.command.empty()) {
     return invalid_argument("the command is missing: horovodrun -np N command [args...]");
   }
@@ -86,9 +77,14 @@ Status check_complete(const Options& options) {
 
 Result<Options> parse_options(std::span<const std::string> arguments) {
   Options options;
+  OptionReader reader(options);
   size_t next = 0;
+  if (!arguments.empty() && arguments.front() == "doctor") {
+    options.request = Request::kDoctor;
+    next = 1;
+  }
   // --help and --version answer at once, as they do everywhere: whatever follows does not matter.
-  while (next < arguments.size() && options.request == Request::kRun) {
+  while (next < arguments.size() && !answers_at_once(options)) {
     const std::string_view argument = arguments[next];
     if (argument == "--") {
       ++next;
@@ -96,24 +92,13 @@ Result<Options> parse_options(std::span<const std::string> arguments) {
     }
     if (argument.size() < 2 || argument.front() != '-') break;
     ++next;
-    HVD_TRY_ASSIGN(const GivenOption given, identify(argument));
-    std::string_view value;
-    if (given.info->takes_value()) {
-      if (given.attached) {
-        value = *given.attached;
-      } else if (next < arguments.size()) {
-        value = arguments[next++];
-      } else {
-        return invalid_argument(concat(given.spelling, " needs a value: ", given.info->value_name));
-      }
-    } else if (given.attached) {
-      return invalid_argument(
-          concat(given.spelling, " takes no value, got '", *given.attached, "'"));
-    }
-    HVD_TRY(apply(given, value, options));
+    HVD_TRY_ASSIGN(const Spelled given, identify(argument));
+    HVD_TRY_ASSIGN(const std::vector<std::string_view> values, take_values(given, arguments, next));
+    HVD_TRY(reader.apply(*given.info, given.spelling, values));
   }
+  if (answers_at_once(options)) return options;
   options.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(next), arguments.end());
-  HVD_TRY(check_complete(options));
+  HVD_TRY(check_together(options));
   return options;
 }
 

@@ -1,35 +1,71 @@
 #include "launch/plan.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/text.h"
-#include "launch/hosts.h"
+#include "launch/assignment.h"
+#include "launch/mpi_command.h"
+#include "launch/ssh_command.h"
 
 namespace hvd::launch {
 namespace {
 
-EnvironmentList worker_environment(const topology::Topology& place, const Options& options,
-                                   const PlanInputs& inputs) {
-  EnvironmentList list = inputs.environment;
-  const auto set_number = [&list](const char* name, int32_t value) {
-    set_variable(list, name, concat(value));
-  };
-  set_number("HOROVOD_RANK", place.rank);
-  set_number("HOROVOD_SIZE", place.size);
-  set_number("HOROVOD_LOCAL_RANK", place.local_rank);
-  set_number("HOROVOD_LOCAL_SIZE", place.local_size);
-  set_number("HOROVOD_CROSS_RANK", place.cross_rank);
-  set_number("HOROVOD_CROSS_SIZE", place.cross_size);
-  set_variable(list, "HOROVOD_HOSTNAME", place.hostname);
-  set_variable(list, "HOROVOD_JOB_ID", place.job_id);
-  // Otherwise Python holds back its output until it ends, because it writes to a pipe.
-  set_variable(list, "PYTHONUNBUFFERED", "1");
+constexpr char kTimeoutVariable[] = "HOROVOD_GLOO_TIMEOUT_SECONDS";
 
-  constexpr char kTimeout[] = "HOROVOD_GLOO_TIMEOUT_SECONDS";
-  if (options.start_timeout) {
-    set_variable(list, kTimeout, concat(options.start_timeout->count()));
-  } else if (inputs.settings.start_timeout && !get_variable(list, kTimeout)) {
-    set_variable(list, kTimeout, concat(inputs.settings.start_timeout->count()));
+// Variables of the launcher's own login; on another host they would be wrong.
+bool describes_session(std::string_view entry) {
+  const std::string_view name = entry.substr(0, entry.find('='));
+  return name == "HOSTNAME" || name == "_" || name == "SHLVL" || name.starts_with("SSH_");
+}
+
+// A worker may start a job of its own, which has another key, another store and other ranks.
+bool belongs_to_outer_job(std::string_view entry) {
+  static constexpr std::array<std::string_view, 9> kNames = {
+      "HOROVOD_KEY_FD",     "HOROVOD_STORE_ADDRESSES", "HOROVOD_RANK",
+      "HOROVOD_SIZE",       "HOROVOD_LOCAL_RANK",      "HOROVOD_LOCAL_SIZE",
+      "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",      "HOROVOD_HOSTNAME"};
+  return std::find(kNames.begin(), kNames.end(), entry.substr(0, entry.find('='))) != kNames.end();
+}
+
+EnvironmentList place_variables(const topology::Topology& place) {
+  return {concat("HOROVOD_RANK=", place.rank),
+          concat("HOROVOD_SIZE=", place.size),
+          concat("HOROVOD_LOCAL_RANK=", place.local_rank),
+          concat("HOROVOD_LOCAL_SIZE=", place.local_size),
+          concat("HOROVOD_CROSS_RANK=", place.cross_rank),
+          concat("HOROVOD_CROSS_SIZE=", place.cross_size),
+          concat("HOROVOD_HOSTNAME=", place.hostname)};
+}
+
+EnvironmentList flag_variables(const Options& options, const PlanInputs& inputs) {
+  EnvironmentList list = options.tunables.to_environment();
+  if (options.controller == Controller::kGloo) {
+    list.emplace_back("HOROVOD_CONTROLLER=gloo");
+    list.emplace_back("HOROVOD_CPU_OPERATIONS=gloo");
+  }
+  if (!options.network_interfaces.empty()) {
+    // All of them: the core takes a list; Gloo's own variable had room for one.
+    list.push_back(concat("HOROVOD_GLOO_IFACE=", join_text(options.network_interfaces, ",")));
+    list.push_back(concat("NCCL_SOCKET_IFNAME=", join_text(options.network_interfaces, ",")));
+  }
+  if (options.mpi.tcp_only) list.emplace_back("NCCL_IB_DISABLE=1");
+  if (!get_variable(list, kTimeoutVariable)) {
+    if (options.start_timeout) {
+      list.push_back(concat(kTimeoutVariable, "=", options.start_timeout->count()));
+    } else if (inputs.settings.start_timeout &&
+               !get_variable(inputs.environment, kTimeoutVariable)) {
+      list.push_back(concat(kTimeoutVariable, "=", inputs.settings.start_timeout->count()));
+    }
   }
   return list;
+}
+
+void set_all(EnvironmentList& environment, const EnvironmentList& values) {
+  for (const std::string& entry : values) {
+    const size_t equals = entry.find('=');
+    set_variable(environment, entry.substr(0, equals), entry.substr(equals + 1));
+  }
 }
 
 // Padded to the width of the last rank, so that directories sort by rank.
@@ -39,27 +75,81 @@ std::string rank_directory(const std::string& parent, int32_t rank, int32_t size
   return concat(parent, "/rank.", std::string(width - digits.size(), '0'), digits);
 }
 
+// Different names of this machine become one host, under the first that means something elsewhere.
+std::vector<LocatedHost> merge_local(const PlanInputs& inputs) {
+  std::vector<LocatedHost> hosts;
+  for (const LocatedHost& given : inputs.hosts) {
+    LocatedHost host = given;
+    if (host.is_local && is_loopback_name(host.slots.host)) host.slots.host = inputs.hostname;
+    const auto same = std::find_if(hosts.begin(), hosts.end(), [&](const LocatedHost& known) {
+      return known.slots.host == host.slots.host || (known.is_local && host.is_local);
+    });
+    if (same == hosts.end()) {
+      hosts.push_back(std::move(host));
+    } else {
+      same->slots.slots += host.slots.slots;
+    }
+  }
+  return hosts;
+}
+
 }  // namespace
 
-Result<Plan> make_plan(const Options& options, const PlanInputs& inputs) {
-  if (!options.hosts.empty()) {
-    HVD_TRY_ASSIGN(const std::vector<HostSlots> hosts, parse_hosts(options.hosts));
-    HVD_TRY(check_one_host(hosts, inputs.hostname, options.num_proc));
+EnvironmentList worker_environment(const Plan& plan, const WorkerPlan& worker) {
+  EnvironmentList list = plan.environment;
+  if (!plan.hosts[worker.host].is_local) {
+    std::erase_if(list, [](const std::string& entry) {
+      return !is_exportable(entry) || describes_session(entry);
+    });
   }
+  set_all(list, worker.variables);
+  return list;
+}
+
+Result<Plan> make_plan(const Options& options, const PlanInputs& inputs) {
+  const std::vector<LocatedHost> hosts = merge_local(inputs);
+  std::vector<HostSlots> slots;
+  for (const LocatedHost& host : hosts) slots.push_back(host.slots);
+  HVD_TRY_ASSIGN(const std::vector<Assignment> ranks, assign_ranks(slots, options.num_proc));
+
   Plan plan;
-  for (int32_t rank = 0; rank < options.num_proc; ++rank) {
-    WorkerPlan worker;
-    worker.place = {.rank = rank,
-                    .size = options.num_proc,
-                    .local_rank = rank,
-                    .local_size = options.num_proc,
-                    .cross_rank = 0,
-                    .cross_size = 1,
-                    .hostname = inputs.hostname,
-                    .job_id = inputs.job_id};
-    worker.environment = worker_environment(worker.place, options, inputs);
+  plan.hosts_source = inputs.hosts_source;
+  plan.start_timeout =
+      options.start_timeout.value_or(inputs.settings.start_timeout.value_or(kDefaultStartTimeout));
+  plan.flag_variables = flag_variables(options, inputs);
+  plan.environment = inputs.environment;
+  std::erase_if(plan.environment, belongs_to_outer_job);
+  set_all(plan.environment, plan.flag_variables);
+  set_variable(plan.environment, "HOROVOD_JOB_ID", inputs.job_id);
+  // Otherwise Python holds back its output until it ends, because it writes to a pipe.
+  set_variable(plan.environment, "PYTHONUNBUFFERED", "1");
+
+  HVD_TRY_ASSIGN(const RemoteShell shell,
+                 RemoteShell::choose(options, inputs.environment, plan.start_timeout));
+  const std::string& remote = inputs.settings.remote_executable;
+  for (const Assignment& rank : ranks) {
+    const LocatedHost& host = hosts[rank.host];
+    if (rank.host == plan.hosts.size()) {
+      HostPlan entry{.name = host.slots.host,
+                     .slots = host.slots.slots,
+                     .is_local = host.is_local,
+                     .ranks = {},
+                     .agent_command = {}};
+      if (!host.is_local) {
+        entry.agent_command =
+            shell.command_for(host.slots.host, remote.empty() ? inputs.executable : remote);
+      }
+      plan.hosts.push_back(std::move(entry));
+    }
+    plan.hosts.back().ranks.push_back(rank.place.rank);
+    WorkerPlan worker{.place = rank.place,
+                      .host = rank.host,
+                      .variables = place_variables(rank.place),
+                      .output_directory = {}};
+    worker.place.job_id = inputs.job_id;
     if (!options.output_directory.empty()) {
-      worker.output_directory = rank_directory(options.output_directory, rank, options.num_proc);
+      worker.output_directory =
+          rank_directory(options.output_directory, rank.place.rank, options.num_proc);
     }
     plan.workers.push_back(std::move(worker));
   }

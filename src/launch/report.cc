@@ -20,6 +20,7 @@ constexpr FateText kFateTexts[] = {
     {RankFate::kKilled, "had to be killed", "had to be killed"},
     {RankFate::kRemains, "could not be killed and is still there",
      "could not be killed and are still there"},
+    {RankFate::kLost, "was lost with its host", "were lost with their hosts"},
 };
 
 // With `who` = "the other ": "the other 2 ranks were ended", or "of the other 3 ranks 1 had
@@ -77,6 +78,14 @@ std::string failure_report(const FirstFailure& failure, std::span<const RankFate
   text +=
       concat("horovodrun: rank ", failure.rank, " (pid ", failure.pid, ", host ", failure.host,
              ") failed first: ", describe(failure.status), " after ", describe_span(failure.after));
+  if (!others.empty()) text += concat("; ", describe_fates(others, "the other "));
+  return text + "\n";
+}
+
+std::string lost_host_report(const LostHost& lost, std::span<const RankFate> others) {
+  std::string text =
+      concat("horovodrun: host ", lost.host, " with ", lost.ranks.size() == 1 ? "rank " : "ranks ",
+             join_text(lost.ranks), " was lost after ", describe_span(lost.after), ": ", lost.why);
   if (!others.empty()) text += concat("; ", describe_fates(others, "the other "));
   return text + "\n";
 }

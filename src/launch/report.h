@@ -23,6 +23,7 @@ enum class RankFate {
   kKilled,     // because it did not end when asked
   kFailedToo,  // by itself, besides or after the first failure
   kRemains,    // could not even be killed
+  kLost,       // its host could not be reached any more
 };
 
 // `step` is how far the termination had gone when the rank's end was seen.
@@ -38,6 +39,15 @@ struct FirstFailure {
 };
 
 std::string failure_report(const FirstFailure& failure, std::span<const RankFate> others);
+
+struct LostHost {
+  std::string host;
+  std::vector<int32_t> ranks;  // those that had not ended
+  std::string why;
+  Nanoseconds after;  // since the job was started
+};
+
+std::string lost_host_report(const LostHost& lost, std::span<const RankFate> others);
 
 // When a signal to horovodrun ended the job.
 std::string signal_report(int signal, Nanoseconds after, std::span<const RankFate> ranks);

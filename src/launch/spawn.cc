@@ -1,5 +1,6 @@
 #include "launch/spawn.h"
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -13,8 +14,8 @@ namespace hvd::launch {
 namespace {
 
 // In the child; only calls that are safe after fork.
-[[noreturn]] void become_worker(const SpawnRequest& request, const Signals& signals,
-                                const DescriptorLimit& limit, pid_t launcher) {
+[[noreturn]] void become_process(const SpawnRequest& request, const Signals& signals,
+                                 const DescriptorLimit& limit, pid_t launcher) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // The launcher may have died before the line above: then nobody will send that signal.
@@ -22,7 +23,8 @@ namespace {
 
   int error_number = 0;
   if (::dup2(request.stdin_fd, STDIN_FILENO) < 0 || ::dup2(request.stdout_fd, STDOUT_FILENO) < 0 ||
-      ::dup2(request.stderr_fd, STDERR_FILENO) < 0) {
+      ::dup2(request.stderr_fd, STDERR_FILENO) < 0 ||
+      (request.inherited_fd >= 0 && ::fcntl(request.inherited_fd, F_SETFD, 0) < 0)) {
     error_number = errno;
   } else {
     limit.restore();
@@ -39,12 +41,12 @@ namespace {
 
 }  // namespace
 
-Result<pid_t> spawn_worker(const SpawnRequest& request, const Signals& signals,
-                           const DescriptorLimit& limit) {
+Result<pid_t> spawn_process(const SpawnRequest& request, const Signals& signals,
+                            const DescriptorLimit& limit) {
   const pid_t launcher = ::getpid();
   const pid_t pid = ::fork();
-  if (pid < 0) return errno_status(concat("cannot start rank ", request.rank), errno);
-  if (pid == 0) become_worker(request, signals, limit, launcher);
+  if (pid < 0) return errno_status(concat("cannot start ", request.path), errno);
+  if (pid == 0) become_process(request, signals, limit, launcher);
   // Here too: whoever comes first. The group must exist when the first signal is sent to it.
   ::setpgid(pid, pid);
   return pid;

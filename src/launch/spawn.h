@@ -1,4 +1,4 @@
-// spawn.h - starts one worker: fork, wire up, exec. One thread (the kernel binds "die with the
+// spawn.h - starts one process: fork, wire up, exec. One thread (the kernel binds "die with the
 // parent" to the thread that forked). Does not block.
 #pragma once
 
@@ -14,13 +14,14 @@
 namespace hvd::launch {
 
 struct SpawnRequest {
-  int32_t rank;
+  int32_t rank;  // who, in reports
   const char* path;
   char* const* arguments;        // argv of the program
   char* const* shell_arguments;  // argv of /bin/sh for a script without a first line that names one
   char* const* environment;
   int stdin_fd, stdout_fd, stderr_fd;
-  int report_fd;  // write end, close-on-exec: gets an ExecFailure if the program cannot run
+  int inherited_fd;  // stays open under its number; -1: none
+  int report_fd;     // write end, close-on-exec: gets an ExecFailure if the program cannot run
 };
 
 struct ExecFailure {
@@ -28,10 +29,10 @@ struct ExecFailure {
   int32_t error_number;
 };
 
-// The worker leads its own process group, dies with us, and sees signals and limits as we found
+// The process leads its own process group, dies with us, and sees signals and limits as we found
 // them.
-Result<pid_t> spawn_worker(const SpawnRequest& request, const Signals& signals,
-                           const DescriptorLimit& limit);
+Result<pid_t> spawn_process(const SpawnRequest& request, const Signals& signals,
+                            const DescriptorLimit& limit);
 
 // The next report in the pipe, if there is one; the read end must be non-blocking.
 std::optional<ExecFailure> next_exec_failure(int report_fd);

@@ -4,11 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
-
-#include "launch/process_state.h"
-#include "launch/spawn.h"
+#include <utility>
 
 namespace hvd::launch {
 namespace {
@@ -16,72 +15,123 @@ namespace {
 // A process that a worker left behind may hold its pipes for ever; what the workers themselves
 // wrote is in the pipes already.
 constexpr Nanoseconds kDrainTime = std::chrono::milliseconds(200);
+// An agent speaks every second. While the job runs, a host that is merely overloaded has time;
+// when it ends, nobody waits for one that has gone.
+constexpr Nanoseconds kSilenceWhileRunning = std::chrono::seconds(10);
+constexpr Nanoseconds kSilenceWhileEnding = std::chrono::seconds(3);
+// A host that was silent for longer than this when the first rank failed had gone before.
+constexpr Nanoseconds kGoneBefore = std::chrono::milliseconds(1500);
 
 TimePoint now() { return Clock::steady().now(); }
 
-// Rounded up: waking too early would spin until the deadline.
-int poll_timeout(Deadline deadline) {
-  if (deadline.is_never()) return -1;
-  const Nanoseconds left = deadline.remaining(std::chrono::hours(24));
-  return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
-}
-
 }  // namespace
 
-Supervisor::Supervisor(Job& job, Guard& guard, Terminal& terminal, const Signals& signals,
+Supervisor::Supervisor(Fleet& fleet, Terminal& terminal, const Signals& signals,
                        Nanoseconds termination_grace)
-    : job_(job),
-      guard_(guard),
+    : fleet_(fleet),
       terminal_(terminal),
       signals_(signals),
-      termination_(termination_grace) {}
+      termination_(termination_grace),
+      is_loss_noted_(fleet.remote.size()) {}
 
 JobEnd Supervisor::run() {
+  if (fleet_.local) fleet_.local->report_started(*this);
   while (!is_everybody_gone() && termination_.step() != TerminationStep::kGivenUp) {
-    wait_for_events(termination_.deadline());
+    turn(termination_.deadline());
+    const Nanoseconds silence =
+        termination_.has_begun() ? kSilenceWhileEnding : kSilenceWhileRunning;
+    for (RemoteHost& host : fleet_.remote) host.on_time(now(), silence);
+    note_exits();
+    note_lost_hosts();
     carry_out(termination_.on_time(now()));
   }
   drain_output();
-  return {.signal = termination_.signal(), .first_failed = settled_first_failure()};
+  return {.signal = termination_.signal(),
+          .first_failed = settled_first_failure(),
+          .lost_host = lost_host_};
 }
 
-void Supervisor::watch(int fd, short events, std::function<void()> handler) {
-  if (fd < 0) return;
-  polled_.push_back({.fd = fd, .events = events, .revents = 0});
-  handlers_.push_back(std::move(handler));
-}
-
-void Supervisor::watch_output(Worker& worker) {
+void Supervisor::watch_output() {
   // A reader that is slower than the workers makes them wait, as a pipe between them would.
-  if (worker.out.is_open() && terminal_.out().pending_bytes() < Terminal::kHighWaterBytes) {
-    watch(worker.out.poll_fd(), POLLIN,
-          [this, &worker] { worker.out.read_some(terminal_.out(), worker.tail); });
+  const auto may_read = [this](OutputStream stream) {
+    Console& console = stream == OutputStream::kOut ? terminal_.out() : terminal_.err();
+    return console.pending_bytes() < Terminal::kHighWaterBytes;
+  };
+  if (fleet_.local) fleet_.local->watch(polls_, *this, may_read);
+  // The end of a remote rank comes behind its output: when the job is ending, that must get
+  // through.
+  const bool may_read_all =
+      termination_.has_begun() || (may_read(OutputStream::kOut) && may_read(OutputStream::kErr));
+  for (RemoteHost& host : fleet_.remote) host.watch(polls_, *this, may_read_all);
+}
+
+void Supervisor::watch_input() {
+  if (fleet_.stdin_pump) {
+    StdinPump& pump = *fleet_.stdin_pump;
+    polls_.watch(pump.readable_fd(), POLLIN, [&pump] { pump.read_some(); });
+    polls_.watch(pump.writable_fd(), POLLOUT, [&pump] { pump.write_some(); });
   }
-  if (worker.err.is_open() && terminal_.err().pending_bytes() < Terminal::kHighWaterBytes) {
-    watch(worker.err.poll_fd(), POLLIN,
-          [this, &worker] { worker.err.read_some(terminal_.err(), worker.tail); });
+  if (fleet_.input_host == nullptr || has_input_ended_ || fleet_.input_host->input_room() == 0) {
+    return;
+  }
+  const bool is_terminal = ::isatty(STDIN_FILENO) == 1;
+  if (is_terminal && ::tcgetpgrp(STDIN_FILENO) != ::getpgrp()) return;  // it would stop us
+  polls_.watch(STDIN_FILENO, POLLIN, [this] { forward_input(); });
+}
+
+void Supervisor::forward_input() {
+  std::array<char, 16384> buffer;
+  const size_t room = std::min(buffer.size(), fleet_.input_host->input_room());
+  const ssize_t count = ::read(STDIN_FILENO, buffer.data(), room);
+  if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  has_input_ended_ = count <= 0;
+  fleet_.input_host->send_input({buffer.data(), static_cast<size_t>(std::max<ssize_t>(count, 0))});
+}
+
+void Supervisor::turn(Deadline deadline) {
+  polls_.clear();
+  watch_output();
+  for (Console* console : {&terminal_.out(), &terminal_.err()}) {
+    if (console->has_pending()) polls_.watch(console->poll_fd(), POLLOUT, [] {});  // flushed below
+  }
+  watch_input();
+  if (fleet_.store) fleet_.store->watch(polls_);
+  // Last: output that a rank wrote before it ended is taken before its end is.
+  polls_.watch(signals_.poll_fd(), POLLIN, [this] { take_signals(); });
+  if (!deadline.is_never()) polls_.wake_by(now() + deadline.remaining(std::chrono::hours(24)));
+  polls_.wait();
+  terminal_.flush_some();
+}
+
+void Supervisor::on_started(int32_t rank, int32_t pid) { state_of(rank).pid = pid; }
+
+void Supervisor::on_output(int32_t rank, OutputStream stream, std::string_view bytes) {
+  RankState& state = state_of(rank);
+  if (stream == OutputStream::kOut) {
+    state.out.feed(bytes, terminal_.out(), state.tail);
+  } else {
+    state.err.feed(bytes, terminal_.err(), state.tail);
   }
 }
 
-void Supervisor::wait_for_events(Deadline deadline) {
-  polled_.clear();
-  handlers_.clear();
-  for (Worker& worker : job_.workers) watch_output(worker);
-  for (Console* console : {&terminal_.out(), &terminal_.err()}) {
-    if (console->has_pending()) watch(console->poll_fd(), POLLOUT, [] {});  // flushed below
+void Supervisor::on_output_end(int32_t rank, OutputStream stream) {
+  RankState& state = state_of(rank);
+  if (stream == OutputStream::kOut) {
+    state.out.finish(terminal_.out(), state.tail);
+  } else {
+    state.err.finish(terminal_.err(), state.tail);
   }
-  if (job_.stdin_pump) {
-    watch(job_.stdin_pump->readable_fd(), POLLIN, [this] { job_.stdin_pump->read_some(); });
-    watch(job_.stdin_pump->writable_fd(), POLLOUT, [this] { job_.stdin_pump->write_some(); });
-  }
-  // Last: output that a rank wrote before it ended is taken before its end is.
-  watch(signals_.poll_fd(), POLLIN, [this] { take_signals(); });
+}
 
-  const int ready = ::poll(polled_.data(), polled_.size(), poll_timeout(deadline));
-  for (size_t i = 0; ready > 0 && i < polled_.size(); ++i) {
-    if (polled_[i].revents != 0) handlers_[i]();
-  }
-  terminal_.flush_some();
+void Supervisor::on_exit(const WorkerExit& exit) {
+  RankState& state = state_of(exit.rank);
+  if (state.status) return;
+  state.status = exit.status;
+  state.ended_at = now();
+  state.ended_unasked = !exit.was_asked;
+  state.fate =
+      fate_of(exit.status, exit.was_asked ? termination_.step() : TerminationStep::kRunning);
+  exits_.push_back({exit.rank, exit.status});
 }
 
 void Supervisor::take_signals() {
@@ -94,7 +144,7 @@ void Supervisor::take_signals() {
         stop_with_workers();
         break;
       case SIGCONT:
-        signal_groups({SIGCONT});
+        signal_everybody(AgentSignal::kContinue);
         break;
       default:
         carry_out(termination_.on_signal(event->number, now()));
@@ -104,25 +154,97 @@ void Supervisor::take_signals() {
 }
 
 void Supervisor::stop_with_workers() {
-  signal_groups({SIGSTOP});
+  signal_everybody(AgentSignal::kStop);
   ::kill(::getpid(), SIGSTOP);  // SIGCONT comes back as an event
 }
 
-void Supervisor::signal_groups(std::initializer_list<int> numbers) {
-  for (const Worker& worker : job_.workers) {
-    if (!worker.group_is_ours) continue;
-    for (int number : numbers) ::kill(-worker.pid, number);
+void Supervisor::reap(std::optional<pid_t> announced) {
+  int wait_status = 0;
+  // Also takes orphans of the workers, which the kernel hands to us (see run_job.cc).
+  for (pid_t pid = 0; (pid = ::waitpid(-1, &wait_status, WNOHANG)) > 0;) {
+    for (RemoteHost& host : fleet_.remote) host.take_end(pid, wait_status);
+    if (!fleet_.local) continue;
+    const auto exit = fleet_.local->take_end(pid, wait_status);
+    if (!exit) continue;
+    if (pid == announced && !announced_) announced_ = exit->rank;
+    on_exit(*exit);
+  }
+  note_exits();
+  if (fleet_.local) fleet_.local->forget_empty_groups();
+}
+
+void Supervisor::note_exits() {
+  const std::vector<RankExit> exits = std::exchange(exits_, {});
+  const auto announced = std::exchange(announced_, {});
+  if (termination_.has_begun()) return;
+  first_failed_ = first_failure(exits, announced);
+  if (first_failed_) begin_ending();
+}
+
+void Supervisor::note_lost_hosts() {
+  for (size_t host = 0; host < fleet_.remote.size(); ++host) {
+    if (fleet_.remote[host].state() != RemoteHost::State::kLost || is_loss_noted_[host]) continue;
+    is_loss_noted_[host] = true;
+    lose(host);
+  }
+}
+
+void Supervisor::lose(size_t host) {
+  const RemoteHost& remote = fleet_.remote[host];
+  bool had_ranks = false;
+  for (int32_t rank : remote.plan().ranks) {
+    RankState& state = state_of(rank);
+    for (OutputStream stream : {OutputStream::kOut, OutputStream::kErr}) {
+      on_output_end(rank, stream);
+    }
+    if (state.status) continue;
+    had_ranks = true;
+    state.fate = RankFate::kLost;
+    state.ended_at = now();
+  }
+  if (!had_ranks) return;  // they had all ended; nothing is lost but the farewell
+  if (!termination_.has_begun()) {
+    lost_host_ = host;
+    begin_ending();
+  } else if (failed_at_ && !lost_host_ && remote.heard_at() + kGoneBefore < *failed_at_) {
+    lost_host_ = host;  // those who failed had noticed it before us
+  }
+}
+
+void Supervisor::begin_ending() {
+  failed_at_ = now();
+  carry_out(termination_.on_failure(now()));
+}
+
+void Supervisor::signal_everybody(AgentSignal signal) {
+  for (RemoteHost& host : fleet_.remote) host.signal(signal);
+  if (!fleet_.local) return;
+  switch (signal) {
+    case AgentSignal::kTerminate:
+      fleet_.local->note_asked();
+      // A stopped process sees SIGTERM only when it goes on.
+      fleet_.local->signal_groups({SIGTERM, SIGCONT});
+      break;
+    case AgentSignal::kKill:
+      fleet_.local->note_asked();
+      fleet_.local->signal_groups({SIGKILL});
+      break;
+    case AgentSignal::kStop:
+      fleet_.local->signal_groups({SIGSTOP});
+      break;
+    case AgentSignal::kContinue:
+      fleet_.local->signal_groups({SIGCONT});
+      break;
   }
 }
 
 void Supervisor::carry_out(TerminationAction action) {
   switch (action) {
     case TerminationAction::kSendTerminate:
-      // A stopped process sees SIGTERM only when it goes on.
-      signal_groups({SIGTERM, SIGCONT});
+      signal_everybody(AgentSignal::kTerminate);
       break;
     case TerminationAction::kSendKill:
-      signal_groups({SIGKILL});
+      signal_everybody(AgentSignal::kKill);
       break;
     case TerminationAction::kNone:
     case TerminationAction::kGiveUp:
@@ -130,98 +252,27 @@ void Supervisor::carry_out(TerminationAction action) {
   }
 }
 
-Worker* Supervisor::find_worker(pid_t pid) {
-  const auto found = std::find_if(job_.workers.begin(), job_.workers.end(),
-                                  [pid](const Worker& worker) { return worker.pid == pid; });
-  return found == job_.workers.end() ? nullptr : &*found;
-}
-
-void Supervisor::take_exec_failures() {
-  while (const auto failure = next_exec_failure(job_.exec_failures.get())) {
-    job_.workers[static_cast<size_t>(failure->rank)].exec_error = failure->error_number;
-  }
-}
-
-void Supervisor::reap(std::optional<pid_t> announced) {
-  std::vector<RankExit> exits;
-  std::optional<int32_t> announced_rank;
-  const TimePoint seen_at = now();
-  int wait_status = 0;
-  // Also takes orphans of the workers, which the kernel hands to us (see launch.cc).
-  for (pid_t pid = 0; (pid = ::waitpid(-1, &wait_status, WNOHANG)) > 0;) {
-    if (pid == guard_.pid()) guard_.note_reaped();
-    Worker* worker = find_worker(pid);
-    if (worker == nullptr) continue;
-    take_exec_failures();
-    ExitStatus status = ExitStatus::from_wait_status(wait_status);
-    status.exec_error = worker->exec_error;
-    worker->status = status;
-    worker->fate = fate_of(status, termination_.step());
-    worker->ended_at = seen_at;
-    if (pid == announced) announced_rank = worker->rank;
-    exits.push_back({worker->rank, status});
-    if (worker->fate == RankFate::kFinished) {
-      // What a rank that ended well leaves running, it leaves on purpose.
-      worker->group_is_ours = false;
-      guard_.forget(worker->pid);
-    }
-  }
-  note_failure(exits, announced_rank);
-  forget_empty_groups();
-}
-
-void Supervisor::note_failure(std::span<const RankExit> exits, std::optional<int32_t> announced) {
-  if (termination_.has_begun()) return;
-  const auto first = first_failure(exits, announced);
-  if (!first) return;
-  first_failed_ = first;
-  for (Worker& worker : job_.workers) {
-    worker.was_dying_first = !worker.status && is_dying(worker.pid);
-  }
-  carry_out(termination_.on_failure(now()));
-}
-
 std::optional<int32_t> Supervisor::settled_first_failure() const {
   if (!first_failed_) return std::nullopt;
-  std::vector<RankExit> dying_first;
-  for (const Worker& worker : job_.workers) {
-    if (worker.was_dying_first && worker.status)
-      dying_first.push_back({worker.rank, *worker.status});
+  std::vector<RankExit> unasked;
+  for (const RankState& state : fleet_.ranks) {
+    if (state.status && state.ended_unasked) unasked.push_back({state.rank, *state.status});
   }
-  const Worker& seen = job_.workers[static_cast<size_t>(*first_failed_)];
-  return settle_first_failure({seen.rank, *seen.status}, dying_first).rank;
-}
-
-void Supervisor::forget_empty_groups() {
-  if (!termination_.has_begun()) return;
-  for (Worker& worker : job_.workers) {
-    // Anything but success: nobody is left whom we could signal.
-    if (worker.group_is_ours && worker.status && ::kill(-worker.pid, 0) != 0) {
-      worker.group_is_ours = false;
-      guard_.forget(worker.pid);
-    }
-  }
+  const RankState& seen = fleet_.ranks[static_cast<size_t>(*first_failed_)];
+  return settle_first_failure({seen.rank, *seen.status}, unasked).rank;
 }
 
 bool Supervisor::is_everybody_gone() const {
-  return std::all_of(job_.workers.begin(), job_.workers.end(), [](const Worker& worker) {
-    return worker.status.has_value() && !worker.group_is_ours;
-  });
-}
-
-bool Supervisor::is_output_closed() const {
-  return std::none_of(job_.workers.begin(), job_.workers.end(), [](const Worker& worker) {
-    return worker.out.is_open() || worker.err.is_open();
-  });
+  return (!fleet_.local || fleet_.local->is_everybody_gone()) &&
+         std::all_of(fleet_.remote.begin(), fleet_.remote.end(),
+                     [](const RemoteHost& host) { return host.is_over(); });
 }
 
 void Supervisor::drain_output() {
+  if (!fleet_.local) return;
   const Deadline deadline = Deadline::after(kDrainTime);
-  while (!is_output_closed() && !deadline.passed()) wait_for_events(deadline);
-  for (Worker& worker : job_.workers) {
-    worker.out.drain_and_close(terminal_.out(), worker.tail);
-    worker.err.drain_and_close(terminal_.err(), worker.tail);
-  }
+  while (!fleet_.local->is_output_closed() && !deadline.passed()) turn(deadline);
+  fleet_.local->close_output(*this);
 }
 
 }  // namespace hvd::launch

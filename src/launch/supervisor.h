@@ -3,91 +3,74 @@
 // do is decided elsewhere (exit_status.h, termination.h); this file does it.
 #pragma once
 
-#include <poll.h>
 #include <sys/types.h>
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "launch/console.h"
 #include "launch/exit_status.h"
-#include "launch/guard.h"
-#include "launch/output_tail.h"
+#include "launch/fleet.h"
+#include "launch/poll_set.h"
 #include "launch/report.h"
 #include "launch/signals.h"
-#include "launch/stdin_pump.h"
 #include "launch/termination.h"
-#include "launch/worker_output.h"
 
 namespace hvd::launch {
-
-struct Worker {
-  int32_t rank;
-  pid_t pid;  // and process group
-  TimePoint started_at;
-  WorkerOutput out;
-  WorkerOutput err;
-  OutputTail tail;
-
-  std::optional<ExitStatus> status;  // set when it has ended
-  RankFate fate = RankFate::kRemains;
-  TimePoint ended_at;
-  int exec_error = 0;
-  bool group_is_ours = true;     // false: empty, or left alone because the rank ended well
-  bool was_dying_first = false;  // on its way out before anybody was asked to end
-};
-
-// The workers as they were started, and what belongs to all of them.
-struct Job {
-  std::vector<Worker> workers;  // by rank
-  UniqueFd exec_failures;       // read end; see spawn.h
-  std::optional<StdinPump> stdin_pump;
-};
 
 struct JobEnd {
   std::optional<int> signal;            // horovodrun was told to end
   std::optional<int32_t> first_failed;  // rank
+  std::optional<size_t> lost_host;      // index into Fleet::remote; then it is the first cause
 };
 
-class Supervisor {
+class Supervisor final : private WorkerEvents {
  public:
-  Supervisor(Job& job, Guard& guard, Terminal& terminal, const Signals& signals,
+  Supervisor(Fleet& fleet, Terminal& terminal, const Signals& signals,
              Nanoseconds termination_grace);
 
-  // Returns when every worker has ended (or could not be ended) and its output lies in the
-  // terminal's queue.
+  // Returns when every rank has ended (or could not be ended) and its output lies in the terminal's
+  // queue.
   JobEnd run();
 
  private:
-  void wait_for_events(Deadline deadline);
-  void watch(int fd, short events, std::function<void()> handler);
-  void watch_output(Worker& worker);
+  void on_started(int32_t rank, int32_t pid) override;
+  void on_output(int32_t rank, OutputStream stream, std::string_view bytes) override;
+  void on_output_end(int32_t rank, OutputStream stream) override;
+  void on_exit(const WorkerExit& exit) override;
+
+  void turn(Deadline deadline);
+  void watch_output();
+  void watch_input();
+  void forward_input();
   void take_signals();
-  void take_exec_failures();
   void reap(std::optional<pid_t> announced);
-  void note_failure(std::span<const RankExit> exits, std::optional<int32_t> announced);
+  void note_exits();
+  void note_lost_hosts();
+  void lose(size_t host);
+  void begin_ending();
   void carry_out(TerminationAction action);
-  void signal_groups(std::initializer_list<int> numbers);
+  void signal_everybody(AgentSignal signal);
   void stop_with_workers();
-  void forget_empty_groups();
   bool is_everybody_gone() const;
-  bool is_output_closed() const;
   void drain_output();
   std::optional<int32_t> settled_first_failure() const;
-  Worker* find_worker(pid_t pid);
+  RankState& state_of(int32_t rank) { return fleet_.ranks[static_cast<size_t>(rank)]; }
 
-  Job& job_;
-  Guard& guard_;
+  Fleet& fleet_;
   Terminal& terminal_;
   const Signals& signals_;
   Termination termination_;
-  std::optional<int32_t> first_failed_;
-  std::vector<pollfd> polled_;
-  std::vector<std::function<void()>> handlers_;  // of polled_, by index
+  PollSet polls_;
+  std::vector<RankExit> exits_;          // seen in this turn, not yet judged
+  std::optional<int32_t> announced_;     // of those, whose end the kernel told first
+  std::optional<int32_t> first_failed_;  // as far as it was seen
+  std::optional<TimePoint> failed_at_;   // when
+  std::optional<size_t> lost_host_;      // the first cause, if it is a host
+  std::vector<bool> is_loss_noted_;      // by remote host
+  bool has_input_ended_ = false;
 };
 
 }  // namespace hvd::launch

@@ -6,20 +6,39 @@
 #include <cerrno>
 #include <ctime>
 
+#include "base/text.h"
+
 namespace hvd::launch {
 namespace {
 
-constexpr size_t kReadBytes = size_t{64} << 10;  // what a pipe holds by default
-// Somebody who writes without end must not keep us in the last look.
-constexpr int kMaxDrainReads = 32;
+// Colours that can be read on light and dark backgrounds; neighbours differ.
+constexpr std::array<int, 6> kColours = {36, 35, 32, 34, 33, 31};
+
+std::string coloured(int32_t rank, const std::string& label) {
+  return concat("\x1b[", kColours[static_cast<size_t>(rank) % kColours.size()], "m", label,
+                "\x1b[0m");
+}
+
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  for (size_t at = text.find(from); at != std::string_view::npos; at = text.find(from)) {
+    out += text.substr(0, at);
+    out += to;
+    text.remove_prefix(at + from.size());
+  }
+  return out += text;
+}
 
 }  // namespace
 
-WorkerOutput::WorkerOutput(Source source)
-    : prefixer_(line_label(source.rank, source.stream)),
-      pipe_(std::move(source.pipe)),
-      file_(std::move(source.file)),
-      stamp_(source.stamp) {}
+WorkerOutput::WorkerOutput(Settings settings)
+    : label_(
+          line_label(settings.rank, settings.stream == OutputStream::kOut ? "stdout" : "stderr")),
+      coloured_label_(settings.style == LabelStyle::kColoured ? coloured(settings.rank, label_)
+                                                              : ""),
+      prefixer_(coloured_label_.empty() ? label_ : coloured_label_),
+      file_(std::move(settings.file)),
+      stamp_(settings.stamp) {}
 
 std::string WorkerOutput::current_stamp() const {
   if (stamp_ == LineStamp::kNone) return {};
@@ -43,39 +62,24 @@ void WorkerOutput::write_file(std::string_view bytes) {
   }
 }
 
-bool WorkerOutput::read_once(Console& console, OutputTail& tail) {
-  static std::array<char, kReadBytes> buffer;  // the launcher has one thread
-  const ssize_t count = ::read(pipe_.get(), buffer.data(), buffer.size());
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
-  if (count <= 0) {
-    close(console, tail);
-    return false;
-  }
-  const std::string_view bytes(buffer.data(), static_cast<size_t>(count));
+void WorkerOutput::emit(const std::string& lines, Console& console, OutputTail& tail) const {
+  console.append(lines);
+  // The report may go elsewhere than the output.
+  tail.append(coloured_label_.empty() ? lines : replace_all(lines, coloured_label_, label_));
+}
+
+void WorkerOutput::feed(std::string_view bytes, Console& console, OutputTail& tail) {
   write_file(bytes);
   std::string lines;
   prefixer_.feed(bytes, current_stamp(), lines);
-  console.append(lines);
-  tail.append(lines);
-  return true;
+  emit(lines, console, tail);
 }
 
-void WorkerOutput::close(Console& console, OutputTail& tail) {
+void WorkerOutput::finish(Console& console, OutputTail& tail) {
   std::string lines;
   prefixer_.finish(current_stamp(), lines);
-  console.append(lines);
-  tail.append(lines);
-  pipe_.reset();
+  emit(lines, console, tail);
   file_.reset();
-}
-
-void WorkerOutput::read_some(Console& console, OutputTail& tail) { read_once(console, tail); }
-
-void WorkerOutput::drain_and_close(Console& console, OutputTail& tail) {
-  for (int reads = 0; is_open() && reads < kMaxDrainReads; ++reads) {
-    if (!read_once(console, tail)) break;
-  }
-  if (is_open()) close(console, tail);
 }
 
 }  // namespace hvd::launch

@@ -1,5 +1,5 @@
-// worker_output.h - one stream of one worker on its way: pipe -> lines -> console, file, tail.
-// One thread; read_some never blocks.
+// worker_output.h - one stream of one rank on its way: bytes -> lines -> console, file, tail.
+// One thread; never blocks except for the file system.
 #pragma once
 
 #include <cstdint>
@@ -10,44 +10,39 @@
 #include "launch/console.h"
 #include "launch/line_prefixer.h"
 #include "launch/output_tail.h"
+#include "launch/worker_events.h"
 
 namespace hvd::launch {
 
 enum class LineStamp { kNone, kTime };
+enum class LabelStyle { kPlain, kColoured };
 
 class WorkerOutput {
  public:
-  struct Source {
+  struct Settings {
     int32_t rank;
-    std::string_view stream;  // "stdout" or "stderr"
-    UniqueFd pipe;            // read end, non-blocking
-    UniqueFd file;            // copy of the raw bytes; may be invalid
+    OutputStream stream;
+    UniqueFd file;  // copy of the raw bytes; may be invalid
     LineStamp stamp;
+    LabelStyle style;
   };
-  explicit WorkerOutput(Source source);
+  explicit WorkerOutput(Settings settings);
 
-  bool is_open() const { return pipe_.valid(); }
-  int poll_fd() const { return pipe_.get(); }
+  void feed(std::string_view bytes, Console& console, OutputTail& tail);
+  // The stream has ended: finishes the last line. Doing it again does no harm.
+  void finish(Console& console, OutputTail& tail);
 
-  // One read; at the end of the stream finishes the last line and closes.
-  void read_some(Console& console, OutputTail& tail);
-
-  // Takes what lies in the pipe now and closes it, although somebody may still hold the other end.
-  void drain_and_close(Console& console, OutputTail& tail);
-
-  int file_error() const {
-    return file_error_;
-  }  // errno of the first failed write to the file, or 0
+  // errno of the first failed write to the file, or 0
+  int file_error() const { return file_error_; }
 
  private:
-  // True if there may be more to read at once.
-  bool read_once(Console& console, OutputTail& tail);
-  void close(Console& console, OutputTail& tail);
+  void emit(const std::string& lines, Console& console, OutputTail& tail) const;
   void write_file(std::string_view bytes);
   std::string current_stamp() const;
 
+  std::string label_;
+  std::string coloured_label_;  // empty: plain
   LinePrefixer prefixer_;
-  UniqueFd pipe_;
   UniqueFd file_;
   LineStamp stamp_;
   int file_error_ = 0;

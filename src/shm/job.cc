@@ -2,9 +2,11 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <numeric>
 
 #include "base/text.h"
 #include "shm/futex.h"
@@ -28,7 +30,8 @@ void write_header(std::byte* base, const JobOptions& options, const JobShape& sh
 }
 
 Result<std::shared_ptr<Segment>> create_segment(const JobOptions& options) {
-  const JobShape shape = job_shape(options.size, options.arena_bytes);
+  const JobShape shape =
+      job_shape(options.size, static_cast<int>(options.here.size()), options.arena_bytes);
   HVD_TRY_ASSIGN(Segment segment, Segment::create(shape.total_bytes));
   HVD_TRY(segment.commit(0, shape.channel_pool_offset));
   write_header(segment.data(), options, shape);
@@ -36,25 +39,44 @@ Result<std::shared_ptr<Segment>> create_segment(const JobOptions& options) {
 }
 
 Status check_size(const JobOptions& options) {
-  if (options.size >= 1 && options.size <= kMaxRanksPerHost && options.rank >= 0 &&
-      options.rank < options.size) {
-    return Status::ok();
+  if (options.size < 1 || options.size > kMaxRanks || options.rank < 0 ||
+      options.rank >= options.size) {
+    return invalid_argument(concat("init: rank ", options.rank, " of ", options.size,
+                                   "; expected 0 <= rank < size <= ", kMaxRanks));
   }
-  return invalid_argument(concat("init: rank ", options.rank, " of ", options.size,
-                                 " on one host; expected 0 <= rank < size <= ", kMaxRanksPerHost));
+  if (options.here.size() > static_cast<size_t>(kMaxRanksPerHost)) {
+    return invalid_argument(concat("init: ", options.here.size(),
+                                   " ranks on one host; expected at most ", kMaxRanksPerHost));
+  }
+  return Status::ok();
+}
+
+// No list of the ranks of this host means all.
+void complete(JobOptions& options) {
+  if (!options.here.empty() || options.size < 1 || options.size > kMaxRanks) return;
+  options.here.resize(static_cast<size_t>(options.size));
+  std::iota(options.here.begin(), options.here.end(), 0);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Job>> Job::meet(const JobOptions& options) {
+Result<std::unique_ptr<Job>> Job::meet(JobOptions options) {
+  complete(options);
   HVD_TRY(check_size(options));
+  const auto found = std::find(options.here.begin(), options.here.end(), options.rank);
+  if (found == options.here.end()) {
+    return invalid_argument(
+        concat("init: rank ", options.rank, " is not among the ranks of its host"));
+  }
+  const auto place = static_cast<int>(found - options.here.begin());
+  const auto count = static_cast<int>(options.here.size());
   const Deadline deadline = Deadline::after(options.timeout);
   auto job = std::unique_ptr<Job>(new Job());
   std::shared_ptr<Segment> segment;
-  const Meeting meeting{options.job_id, options.epoch, options.rank, options.size};
-  if (options.rank == 0) {
+  const Meeting meeting{options.job_id, options.epoch, place, count};
+  if (place == 0) {
     HVD_TRY_ASSIGN(segment, create_segment(options));
-    if (options.size > 1) {
+    if (count > 1) {
       HVD_TRY(serve_segment(meeting, segment->fd(), segment->bytes(), deadline));
     }
   } else {
@@ -64,7 +86,7 @@ Result<std::unique_ptr<Job>> Job::meet(const JobOptions& options) {
     segment = std::make_shared<Segment>(std::move(mapped));
   }
   job->attach(std::move(segment), options);
-  job->separate_processes_ = options.size > 1;
+  job->separate_processes_ = count > 1;
   HVD_TRY(job->check_header());
   job->introduce(options);
   HVD_TRY(job->wait_for_all(deadline));
@@ -75,12 +97,12 @@ Result<std::unique_ptr<Job>> Job::meet(const JobOptions& options) {
 Result<std::vector<std::unique_ptr<Job>>> Job::in_process(int size, JobOptions options) {
   options.size = size;
   options.rank = 0;
+  complete(options);
   HVD_TRY(check_size(options));
   HVD_TRY_ASSIGN(std::shared_ptr<Segment> segment, create_segment(options));
   std::vector<std::unique_ptr<Job>> jobs;
-  for (int rank = 0; rank < size; ++rank) {
+  for (const int rank : options.here) {
     options.rank = rank;
-    options.global_rank = rank;
     jobs.push_back(std::unique_ptr<Job>(new Job()));
     jobs.back()->attach(segment, options);
     jobs.back()->introduce(options);
@@ -92,12 +114,19 @@ Result<std::vector<std::unique_ptr<Job>>> Job::in_process(int size, JobOptions o
 void Job::attach(std::shared_ptr<Segment> segment, const JobOptions& options) {
   rank_ = options.rank;
   size_ = options.size;
+  here_ = options.here;
+  place_of_.assign(static_cast<size_t>(size_), -1);
+  for (size_t place = 0; place < here_.size(); ++place)
+    place_of_[static_cast<size_t>(here_[place])] = static_cast<int>(place);
   epoch_ = options.epoch;
   segment_ = std::move(segment);
   blocks_ = rank_blocks(base());
-  shape_ = job_shape(size_, header().arena_bytes > 7 * 4096 ? header().arena_bytes - 7 * 4096 : 0);
+  shape_ = job_shape(size_, static_cast<int>(here_.size()),
+                     header().arena_bytes > 7 * 4096 ? header().arena_bytes - 7 * 4096 : 0);
   arena_ = std::make_unique<Arena>(
-      *segment_, shape_.arena_offset + static_cast<uint64_t>(rank_) * shape_.arena_bytes,
+      *segment_,
+      shape_.arena_offset +
+          static_cast<uint64_t>(place_of_[static_cast<size_t>(rank_)]) * shape_.arena_bytes,
       shape_.arena_bytes);
 }
 
@@ -108,7 +137,7 @@ Job::~Job() {
 
 void Job::introduce(const JobOptions& options) {
   RankBlock& block = mine();
-  block.global_rank = options.global_rank;
+  block.global_rank = options.rank;
   std::strncpy(block.hostname, options.hostname.c_str(), sizeof block.hostname - 1);
   cpu_set_t cpus;
   if (sched_getaffinity(0, sizeof cpus, &cpus) == 0) {
@@ -125,10 +154,10 @@ void Job::introduce(const JobOptions& options) {
 Status Job::wait_for_all(Deadline deadline) {
   for (;;) {
     const uint32_t arrived = header().arrived.load(std::memory_order_acquire);
-    if (arrived >= static_cast<uint32_t>(size_)) return Status::ok();
+    if (arrived >= here_.size()) return Status::ok();
     const auto left = deadline.remaining(std::chrono::seconds(1));
     if (left.count() == 0) {
-      return Status(StatusCode::kTimedOut, concat("init: only ", arrived, " of ", size_,
+      return Status(StatusCode::kTimedOut, concat("init: only ", arrived, " of ", here_.size(),
                                                   " ranks mapped the segment in time"));
     }
     futex_wait(header().arrived, arrived, left);
@@ -139,15 +168,17 @@ void Job::count_cores() {
   int count = 0;
   for (size_t word = 0; word < 16; ++word) {
     uint64_t all = 0;
-    for (int rank = 0; rank < size_; ++rank) all |= block(rank).cpus[word];
+    for (const int rank : here_) all |= block(rank).cpus[word];
     count += __builtin_popcountll(all);
   }
   core_count_ = count > 0 ? count : 1;
 }
 
 std::byte* Job::arena_address(int rank, uint64_t offset, uint64_t bytes) const {
+  if (rank < 0 || rank >= size_ || !is_here(rank)) return nullptr;
   if (offset > shape_.arena_bytes || bytes > shape_.arena_bytes - offset) return nullptr;
-  return base() + shape_.arena_offset + static_cast<uint64_t>(rank) * shape_.arena_bytes + offset;
+  const auto place = static_cast<uint64_t>(place_of_[static_cast<size_t>(rank)]);
+  return base() + shape_.arena_offset + place * shape_.arena_bytes + offset;
 }
 
 Status Job::check_header() const {
@@ -158,7 +189,7 @@ Status Job::check_header() const {
       h.arena_bytes != shape_.arena_bytes || h.channel_pool_offset != shape_.channel_pool_offset ||
       h.channel_pool_bytes != shape_.channel_pool_bytes) {
     return corrupted(
-        concat("the header of the shared segment is corrupted (seen by local rank ", rank_, ")"));
+        concat("the header of the shared segment is corrupted (seen by rank ", rank_, ")"));
   }
   return Status::ok();
 }

@@ -18,9 +18,9 @@
 namespace hvd::shm {
 
 struct JobOptions {
-  int rank = 0;  // rank and size among the processes of this host
+  int rank = 0;
   int size = 1;
-  int32_t global_rank = 0;
+  std::vector<int> here = {};  // the ranks of this host, ascending; empty: all
   std::string job_id;
   uint64_t epoch = 1;
   std::string hostname;
@@ -33,13 +33,16 @@ class Job {
  public:
   // Meets the other ranks over a socket of this host; rank 0 creates the segment. May block until
   // the timeout.
-  static Result<std::unique_ptr<Job>> meet(const JobOptions& options);
-  // Several ranks of one process (tests): all share one mapping.
+  static Result<std::unique_ptr<Job>> meet(JobOptions options);
+  // All ranks of a host in one process (tests): they share one mapping.
   static Result<std::vector<std::unique_ptr<Job>>> in_process(int size, JobOptions options);
   ~Job();
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  const std::vector<int>& ranks_here() const { return here_; }
+  bool is_here(int rank) const { return place_of_[static_cast<size_t>(rank)] >= 0; }
+  bool is_one_host() const { return here_.size() == static_cast<size_t>(size_); }
   std::byte* base() const { return segment_->data(); }
   const Segment& segment() const { return *segment_; }
   JobHeader& header() const { return *reinterpret_cast<JobHeader*>(base()); }
@@ -72,8 +75,9 @@ class Job {
   bool wake(int rank) const;
   bool wake_background(int rank) const;
   void wake_everybody() const;
+  // Of a rank on another host nothing is known: it counts as driven.
   bool is_driven(int rank) const {
-    return (blocks_[rank].role.load(std::memory_order_relaxed) & kRoleBit) != 0;
+    return !is_here(rank) || (blocks_[rank].role.load(std::memory_order_relaxed) & kRoleBit) != 0;
   }
 
  private:
@@ -87,6 +91,8 @@ class Job {
   int size_ = 1;
   bool separate_processes_ = false;
   int core_count_ = 1;
+  std::vector<int> here_;
+  std::vector<int> place_of_;         // per rank: index in here_, -1 elsewhere
   std::shared_ptr<Segment> segment_;  // second owner: the other ranks of in_process()
   RankBlock* blocks_ = nullptr;
   JobShape shape_{};

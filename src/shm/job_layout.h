@@ -1,8 +1,11 @@
 // job_layout.h - what lies where in a job's segment, and the words that ranks share outside
 // channels.
 //
-//   JobHeader | RankBlock x size | MeetingBoard | channel pool | pool of met sets | arena x size
+//   JobHeader | RankBlock x size | MeetingBoard | channel pool | pool of met sets | arena x ranks
+//   here
 //
+// A rank has a block whether it runs on this host or not; those of other hosts are kept by the
+// mirror.
 // Memory from a new segment is zero, and zero is a valid start value of every word here.
 // Whoever reads an index or a length from here distrusts it: a corrupted segment must become a
 // Status.
@@ -17,8 +20,9 @@
 namespace hvd::shm {
 
 inline constexpr uint64_t kJobMagic = 0x31'64'76'6f'72'6f'68'2bull;  // "+horovd1"
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint32_t kLayoutVersion = 3;
 inline constexpr int kMaxRanksPerHost = 256;
+inline constexpr int kMaxRanks = 1024;  // of a job
 
 // The first failure of the job; whoever wins the compare-and-swap on `state` writes it.
 struct FailureBlock {
@@ -93,14 +97,14 @@ inline RankBlock* rank_blocks(std::byte* base) {
   return reinterpret_cast<RankBlock*>(base + align_up(sizeof(JobHeader), 4096));
 }
 
-// Sizes and offsets of a job with `size` ranks.
+// Sizes and offsets of a job with `size` ranks, `here` of them on this host.
 struct JobShape {
   uint64_t meetings_offset;
   uint64_t channel_pool_offset, channel_pool_bytes;
   uint64_t met_pool_offset, met_pool_bytes;
   uint64_t arena_offset, arena_bytes, total_bytes;
 };
-JobShape job_shape(int size, uint64_t arena_bytes);
+JobShape job_shape(int size, int here, uint64_t arena_bytes);
 
 // ---- what a sleeping rank waits for, packed into RankBlock::want
 // -------------------------------------- kAny: every publication. kRecords: record `index` of every

@@ -35,7 +35,7 @@ enum class MeetingState : uint32_t {
 
 // One bit per rank of the host.
 struct RankBits {
-  static constexpr int kWords = kMaxRanksPerHost / 64;
+  static constexpr int kWords = kMaxRanks / 64;
   std::atomic<uint64_t> words[kWords];
 
   void set(int rank) { words[rank / 64].fetch_or(bit(rank)); }

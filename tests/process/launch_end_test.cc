@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "tests/process/launched_job.h"
+#include "tests/process/remote_stub.h"
 
 namespace hvd::test {
 namespace {
@@ -163,11 +164,12 @@ TEST_F(LaunchEnd, AProcessLeftBehindDoesNotKeepTheLauncher) {
 
 class LaunchTerminal : public ::testing::Test {
  protected:
-  void start(std::vector<std::string> arguments) {
+  void start(std::vector<std::string> arguments,
+             const std::vector<std::string>& environment = {"NO_COLOR=1"}) {
     arguments.insert(arguments.begin(), launcher_path());
     int master = -1;
     pid_ = ::forkpty(&master, nullptr, nullptr, nullptr);
-    if (pid_ == 0) LaunchedJob::execute(arguments, {});
+    if (pid_ == 0) LaunchedJob::execute(arguments, environment);
     master_.reset(master);
   }
   void type(std::string_view keys) const {
@@ -210,6 +212,25 @@ TEST_F(LaunchTerminal, RankZeroReadsWhatIsTyped) {
 
   expect_screen("[0]<stdout>:got hello");
   EXPECT_EQ(exit_code(), 0);
+}
+
+TEST_F(LaunchTerminal, LabelsAreColouredUnlessNobodyWantsThem) {
+  start(shell(1, "echo colour; exit 3"), {"TERM=xterm", "NO_COLOR="});
+
+  expect_screen("\x1b[36m[0]<stdout>:\x1b[0mcolour");
+  expect_screen("    [0]<stdout>:colour");  // the report is plain
+  EXPECT_EQ(exit_code(), 3);
+}
+
+TEST_F(LaunchTerminal, HostsThatTakeTheirTimeAreNamedMeanwhile) {
+  const RemoteStub stub;
+  std::vector<std::string> arguments = shell_on("localhost:1,hang:1", 2, "true");
+  arguments.insert(arguments.begin(), {"--start-timeout", "2"});
+  start(arguments, stub.environment());
+
+  expect_screen("horovodrun: 0 of 1 hosts are up, waiting for hang");
+  expect_screen("host hang did not come up");
+  EXPECT_EQ(exit_code(), 125);
 }
 
 TEST_F(LaunchTerminal, ControlCEndsTheJob) {

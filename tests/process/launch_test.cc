@@ -173,7 +173,12 @@ TEST(LaunchExitCode, AMistakeOnTheCommandLineIsTwoAndStartsNothing) {
       {"-np", "0", "echo", "started"},
       {"-np", "garbage", "echo", "started"},
       {"-np", "2", "--no-such-option", "echo", "started"},
-      {"-np", "2", "-H", "elsewhere.example:2", "echo", "started"},
+      {"-np", "2", "-H", "elsewhere.example", "echo", "started"},
+      {"-np", "2", "--hostfile", "/no/such/file", "echo", "started"},
+      {"-np", "2", "--config-file", "/no/such/file", "echo", "started"},
+      {"-np", "2", "--min-np", "1", "echo", "started"},
+      {"-np", "2", "--jsrun", "echo", "started"},
+      {"echo", "started"},
       {"-np", "2", "-H", "localhost:1", "echo", "started"},
   };
   for (const auto& arguments : mistakes) {
@@ -182,6 +187,74 @@ TEST(LaunchExitCode, AMistakeOnTheCommandLineIsTwoAndStartsNothing) {
     EXPECT_EQ(job.wait(), 2);
     EXPECT_EQ(job.out(), "");
     EXPECT_THAT(job.err(), HasSubstr("--help"));
+  }
+}
+
+struct HostSource {
+  std::vector<std::string> environment;
+  std::string source;
+  std::string hosts;
+};
+
+TEST(LaunchPlanJson, HostsComeFromWhereverTheyAreSaid) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "hostfile") << "w-0.w.ns.svc slots=2\nw-1.w.ns.svc slots=2\n";
+  std::ofstream(directory / "intel") << "w-0.w.ns.svc:2\nw-1.w.ns.svc:2\n";
+  const std::string both = "\"name\": \"w-0.w.ns.svc\", \"slots\": 2";
+  const std::vector<HostSource> sources = {
+      {{"K_MPI_JOB_ROLE=launcher", "OMPI_MCA_orte_default_hostfile=" + (directory / "hostfile")},
+       "OMPI_MCA_orte_default_hostfile=",
+       both},
+      {{"I_MPI_HYDRA_HOST_FILE=" + (directory / "intel")}, "I_MPI_HYDRA_HOST_FILE=", both},
+      {{"SLURM_JOB_NODELIST=w-[0-1].w.ns.svc", "SLURM_TASKS_PER_NODE=2(x2)", "SLURM_PROCID=0"},
+       "the Slurm allocation",
+       both},
+  };
+  for (const HostSource& source : sources) {
+    LaunchedJob job({"--plan-json", "true"}, {.environment = source.environment});
+
+    EXPECT_EQ(job.wait(), 0) << job.err();
+    EXPECT_THAT(job.out(), HasSubstr("\"hosts_source\": \"" + source.source));
+    EXPECT_THAT(job.out(), HasSubstr(source.hosts));
+    EXPECT_THAT(job.out(), HasSubstr("\"num_proc\": 4,"));
+  }
+}
+
+TEST(LaunchPlanJson, AConfigurationFileCountsUnlessTheCommandLineSaysOtherwise) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "c.yaml") << "params:\n  cycle_time_ms: 3\n  cache_capacity: 5\n";
+  LaunchedJob job({"--plan-json", "-np", "1", "--config-file", directory / "c.yaml",
+                   "--cache-capacity", "7", "true"},
+                  {.environment = {"HOROVOD_CYCLE_TIME=9"}});
+
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.out(), HasSubstr("\"flag_environment\": {\"HOROVOD_CYCLE_TIME\": \"3.0\", "
+                                   "\"HOROVOD_CACHE_CAPACITY\": \"7\"}"));
+}
+
+TEST(LaunchMpirun, BecomesTheCommandLineOfTheMpiOnPath) {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "mpirun")
+      << "#!/bin/sh\n[ \"$1\" = --version ] && exec echo 'mpirun (Open "
+         "MPI) 4.1.4'\necho \"$@\"; exit 7\n";
+  std::filesystem::permissions(directory / "mpirun", std::filesystem::perms::owner_all);
+  LaunchedJob job({"--mpi", "-np", "2", "-H", "a:1,b:1", "python", "x y"},
+                  {.environment = {"PATH=" + (directory / "") + ":/usr/bin:/bin"}});
+
+  EXPECT_EQ(job.wait(), 7);
+  EXPECT_THAT(job.out(),
+              StartsWith("--allow-run-as-root --tag-output -np 2 -H a:1,b:1 -bind-to none"));
+  EXPECT_THAT(job.out(), ContainsRegex("-x PATH .*python x y\n$"));
+}
+
+TEST(LaunchExitCode, CheckBuildShowsTheTable) {
+  LaunchedJob job({"--check-build"});
+
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_THAT(job.out(), StartsWith("Horovod v"));
+  for (const char* line : {"\nAvailable Frameworks:\n    [", "\nAvailable Controllers:\n    [",
+                           "\nAvailable Tensor Operations:\n    [ ] NCCL\n", "    [X] Gloo\n"}) {
+    EXPECT_THAT(job.out(), HasSubstr(line));
   }
 }
 

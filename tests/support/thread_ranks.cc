@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <thread>
+
+#include "net/pair_mesh.h"
 
 namespace hvd::testing {
 namespace {
@@ -62,13 +66,84 @@ Result<Bytes> TestRank::gather(const Call& call, const void* in) {
   return collect(handle);
 }
 
+// HVD_TEST_HOSTS=N deals the ranks out to N hosts, each with a segment of its own: the same tests,
+// over streams.
+int simulated_hosts(int size) {
+  const char* text = std::getenv("HVD_TEST_HOSTS");
+  return text == nullptr ? 1 : std::clamp(std::atoi(text), 1, size);
+}
+
+::testing::AssertionResult same_result(hvd_dtype dtype, const Bytes& expected, const Bytes& actual,
+                                       int size) {
+  const auto type = static_cast<DType>(dtype);
+  const bool rounds = type == DType::kFloat16 || type == DType::kBfloat16 ||
+                      type == DType::kFloat32 || type == DType::kFloat64;
+  if (simulated_hosts(size) == 1 || !rounds) return same_bits(dtype, expected, actual);
+  // 16-bit sums of a host are rounded before they travel; terms may cancel afterwards.
+  const double tolerance = type == DType::kFloat64   ? 1e-12
+                           : type == DType::kFloat32 ? 1e-5
+                           : type == DType::kFloat16 ? 1e-2
+                                                     : 8e-2;
+  return close_to(dtype, expected, actual, tolerance);
+}
+
+namespace {
+
+topology::HostMap deal_out(int size, int hosts) {
+  topology::HostMap map;
+  for (int rank = 0; rank < size; ++rank) {
+    const int host = rank * hosts / size;
+    if (host == map.host_count()) {
+      map.ranks_of.emplace_back();
+      map.names.push_back("host" + std::to_string(host));
+    }
+    map.host_of.push_back(host);
+    map.ranks_of.back().push_back(rank);
+  }
+  return map;
+}
+
+Result<std::vector<std::unique_ptr<shm::Job>>> make_jobs(const topology::HostMap& map, int size,
+                                                         const ThreadOptions& options) {
+  std::vector<std::unique_ptr<shm::Job>> jobs;
+  for (int32_t host = 0; host < map.host_count(); ++host) {
+    shm::JobOptions job_options;
+    job_options.hostname = map.names[static_cast<size_t>(host)];
+    job_options.arena_bytes = uint64_t{1} << 30;
+    job_options.cache_capacity = options.settings.cache_capacity;
+    const auto& ranks = map.ranks_of[static_cast<size_t>(host)];
+    job_options.here.assign(ranks.begin(), ranks.end());
+    HVD_TRY_ASSIGN(auto of_host, shm::Job::in_process(size, job_options));
+    for (auto& job : of_host) jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+topology::Topology topology_of(const topology::HostMap& map, int rank, int size) {
+  const auto host = static_cast<size_t>(map.host_of[static_cast<size_t>(rank)]);
+  const auto& ranks = map.ranks_of[host];
+  topology::Topology t;
+  t.rank = rank;
+  t.size = size;
+  t.local_rank = rank - ranks[0];
+  t.local_size = static_cast<int32_t>(ranks.size());
+  for (size_t other = 0; other < map.ranks_of.size(); ++other) {
+    if (map.ranks_of[other].size() <= static_cast<size_t>(t.local_rank)) continue;
+    if (other < host) ++t.cross_rank;
+    t.cross_size += other == host ? 0 : 1;
+  }
+  t.hostname = map.names[host];
+  t.job_id = "threads";
+  return t;
+}
+
+}  // namespace
+
 void run_ranks(int size, const std::function<void(TestRank&)>& function,
                const ThreadOptions& options) {
-  shm::JobOptions job_options;
-  job_options.hostname = "threads";
-  job_options.arena_bytes = uint64_t{1} << 30;
-  job_options.cache_capacity = options.settings.cache_capacity;
-  auto jobs = shm::Job::in_process(size, job_options);
+  const topology::HostMap map = deal_out(size, simulated_hosts(size));
+  net::PairNetwork network(size);
+  auto jobs = make_jobs(map, size, options);
   ASSERT_TRUE(jobs) << jobs.status().message();
   std::vector<shm::Job*> views;
   for (auto& job : *jobs) views.push_back(job.get());
@@ -77,10 +152,14 @@ void run_ranks(int size, const std::function<void(TestRank&)>& function,
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank, job = std::move((*jobs)[static_cast<size_t>(rank)])]() mutable {
       engine::EngineOptions engine_options;
-      engine_options.topology = {rank, size, rank, size, 0, 1, "threads", "threads"};
+      engine_options.topology = topology_of(map, rank, size);
       engine_options.settings = options.settings;
       engine_options.process_sets = options.process_sets;
       engine_options.job = std::move(job);
+      if (map.host_count() > 1) {
+        engine_options.hosts = map;
+        engine_options.mesh = network.mesh(rank);
+      }
       auto engine = engine::Engine::start(std::move(engine_options));
       ASSERT_TRUE(engine) << "rank " << rank << ": " << engine.status().message();
       TestRank test_rank(rank, size, **engine);

@@ -59,6 +59,13 @@ struct ThreadOptions {
       with_jobs;  // before the ranks start; for tests that damage the segment
 };
 
+// How many hosts run_ranks() simulates for a job of this size (HVD_TEST_HOSTS): results of several
+// hosts are added in another order than those of one.
+int simulated_hosts(int size);
+// Equal bits on one host, equal up to rounding on several.
+::testing::AssertionResult same_result(hvd_dtype dtype, const Bytes& expected, const Bytes& actual,
+                                       int size);
+
 // Fails the current test if an engine cannot start. Returns when all ranks are through.
 void run_ranks(int size, const std::function<void(TestRank&)>& function,
                const ThreadOptions& options = {});

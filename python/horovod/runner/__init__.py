@@ -1,12 +1,7 @@
-"""Starting jobs from Python."""
+"""Starting jobs from Python: `run` calls a function on every rank."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from ._run import _HorovodArgs, run
 
-
-def run(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: functions cannot be launched yet, commands can (`horovodrun`)."""
-    del args, kwargs
-    message = "horovod.run is not available in this version; start a script with: horovodrun -np N"
-    raise NotImplementedError(message)
+__all__ = ["_HorovodArgs", "run"]

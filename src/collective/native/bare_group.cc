@@ -229,7 +229,6 @@ Result<std::unique_ptr<BareGroup>> BareGroup::join(const Options& options) {
   shm::JobOptions job_options;
   job_options.rank = options.rank;
   job_options.size = options.size;
-  job_options.global_rank = options.rank;
   job_options.job_id = options.job_id + ".bare";
   job_options.arena_bytes = uint64_t{4} << 30;
   HVD_TRY_ASSIGN(std::unique_ptr<shm::Job> job, shm::Job::meet(job_options));

@@ -3,6 +3,7 @@
 namespace hvd::native {
 
 std::unique_ptr<Task> Executor::make_task(Work& work) {
+  if (maker_) return maker_(work);
   switch (work.kind) {
     case WorkKind::kReduce:
       return make_staged_reduce(link_, work);
@@ -20,8 +21,8 @@ std::unique_ptr<Task> Executor::make_task(Work& work) {
 
 Progress Executor::advance(std::vector<Work*>& done) {
   if (task_ == nullptr) {
-    const bool streams =
-        !queue_.empty() && queue_.front()->kind == WorkKind::kReduce && link_.size() == 2;
+    const bool streams = !maker_ && !queue_.empty() && queue_.front()->kind == WorkKind::kReduce &&
+                         link_.size() == 2;
     if (!pair_.is_idle() || streams) {
       const Progress progress = pair_.advance(queue_, done);
       return progress == Progress::kDone && !queue_.empty() ? Progress::kAdvanced : progress;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -13,7 +14,10 @@ namespace hvd::native {
 
 class Executor {
  public:
-  explicit Executor(Link& link) : link_(link), pair_(link) {}
+  // Makes the task of a work where the members of the channel do not all share memory.
+  using TaskMaker = std::function<std::unique_ptr<Task>(Work&)>;
+  explicit Executor(Link& link, TaskMaker maker = nullptr)
+      : link_(link), maker_(std::move(maker)), pair_(link) {}
 
   void add(Work& work) { queue_.push_back(&work); }
   bool is_idle() const { return queue_.empty() && task_ == nullptr && pair_.is_idle(); }
@@ -27,6 +31,7 @@ class Executor {
   std::unique_ptr<Task> make_task(Work& work);
 
   Link& link_;
+  const TaskMaker maker_;
   std::deque<Work*> queue_;
   PairStream pair_;
   std::unique_ptr<Task> task_;

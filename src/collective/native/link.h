@@ -34,9 +34,6 @@ class Link {
 
   std::atomic<uint32_t>& ready(int member) const { return flag(0, member); }
   std::atomic<uint32_t>& result(int member) const { return flag(1, member); }
-  // A member that takes no further part: whoever waits for it can give up.
-  bool is_closed(int member) const { return flag(2, member).load(std::memory_order_seq_cst) != 0; }
-  void post_closed() { bell_.post(flag(2, me_), 1); }
   void post_ready(uint32_t value) { bell_.post(ready(me_), posted_ready_ = value); }
   void post_result(uint32_t value) { bell_.post(result(me_), posted_result_ = value); }
   // Nobody else has written this rank's counters.

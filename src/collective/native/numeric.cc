@@ -41,7 +41,7 @@ void get_block(const Numeric& n, std::byte* out, const std::byte* slot, size_t c
 }
 
 void combine_plain(const Numeric& n, const Combine& args) {
-  const void* sources[shm::kMaxRanksPerHost];
+  const void* sources[shm::kMaxRanks];
   for (unsigned r = 0; r < args.rank_count; ++r) sources[r] = args.slots[r];
   sources[args.own] = args.in;
   void* outputs[2] = {args.out, args.slot_out};
@@ -78,7 +78,7 @@ void combine(const Numeric& n, const Combine& args) {
     const size_t count = std::min(kBlockElements, args.count - at);
     put_block(n, scratch().slot_form,
               args.in == nullptr ? nullptr : args.in + at * n.element_bytes(), count);
-    const std::byte* slots[shm::kMaxRanksPerHost];
+    const std::byte* slots[shm::kMaxRanks];
     for (unsigned r = 0; r < args.rank_count; ++r) {
       slots[r] = r == args.own ? nullptr : args.slots[r] + at * n.slot_bytes();
     }

@@ -27,11 +27,6 @@ def test_version() -> None:
     assert horovod.__version__.count(".") == 2
 
 
-def test_run_says_what_to_do_instead() -> None:
-    with pytest.raises(NotImplementedError, match="horovodrun"):
-        horovod.run(print)
-
-
 def test_unknown_attribute() -> None:
     with pytest.raises(AttributeError, match="nonsense"):
         _ = horovod.nonsense  # type: ignore[attr-defined]

@@ -40,7 +40,7 @@ class OrderTest : public ::testing::Test {
     board_ = Board(jobs_[0]->base() + jobs_[0]->channel_pool_offset(), kRanks);
     for (int me = 0; me < kRanks; ++me) {
       orders_.push_back(std::make_unique<Order>(board_, *jobs_[static_cast<size_t>(me)], directory_,
-                                                kRanks, me, kLocalRanks));
+                                                kRanks, me, Deciders::kAll));
     }
   }
 
@@ -94,7 +94,6 @@ class OrderTest : public ::testing::Test {
     return slot;
   }
 
-  static constexpr int kLocalRanks[kRanks] = {0, 1};
   std::vector<std::unique_ptr<shm::Job>> jobs_;
   Board board_;
   PlainDirectory directory_;

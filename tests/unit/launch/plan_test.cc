@@ -16,8 +16,14 @@ using ::testing::IsSupersetOf;
 PlanInputs inputs() {
   return {.hostname = "node7",
           .job_id = "0123456789abcdef",
+          .executable = "/opt/horovodrun",
           .environment = {"HOME=/home/ann", "HOROVOD_RANK=77", "HOROVOD_RANK=78"},
-          .settings = {}};
+          .settings = {},
+          .hosts = {{{"localhost", 128}, true}}};
+}
+
+EnvironmentList environment_of(const Result<Plan>& plan, size_t rank) {
+  return worker_environment(*plan, plan->workers[rank]);
 }
 
 TEST(LaunchPlan, GivesEveryRankItsPlace) {
@@ -25,7 +31,7 @@ TEST(LaunchPlan, GivesEveryRankItsPlace) {
 
   ASSERT_TRUE(plan.is_ok());
   ASSERT_EQ(plan.value().workers.size(), 3U);
-  EXPECT_THAT(plan.value().workers[2].environment,
+  EXPECT_THAT(environment_of(plan, 2),
               IsSupersetOf({"HOME=/home/ann", "HOROVOD_RANK=2", "HOROVOD_SIZE=3",
                             "HOROVOD_LOCAL_RANK=2", "HOROVOD_LOCAL_SIZE=3", "HOROVOD_CROSS_RANK=0",
                             "HOROVOD_CROSS_SIZE=1", "HOROVOD_HOSTNAME=node7",
@@ -36,15 +42,14 @@ TEST(LaunchPlan, ReplacesInheritedVariablesInsteadOfAddingASecond) {
   const auto plan = make_plan({.num_proc = 1, .command = {"true"}}, inputs());
 
   ASSERT_TRUE(plan.is_ok());
-  EXPECT_THAT(plan.value().workers[0].environment,
-              Contains(::testing::StartsWith("HOROVOD_RANK=")).Times(1));
+  EXPECT_THAT(environment_of(plan, 0), Contains(::testing::StartsWith("HOROVOD_RANK=")).Times(1));
 }
 
 TEST(LaunchPlan, StartTimeoutComesFromTheOptionThenFromTheEnvironment) {
   PlanInputs given = inputs();
   given.settings.start_timeout = std::chrono::seconds(20);
   const auto timeout = [&](const Options& options) {
-    return get_variable(make_plan(options, given).value().workers[0].environment,
+    return get_variable(environment_of(make_plan(options, given), 0),
                         "HOROVOD_GLOO_TIMEOUT_SECONDS");
   };
 
@@ -67,31 +72,82 @@ TEST(LaunchPlan, OutputDirectoriesSortByRank) {
   EXPECT_EQ(directory(101, 7), "logs/rank.007");
 }
 
-TEST(LaunchHosts, ReadsAList) {
-  EXPECT_THAT(parse_hosts("h1:2,node-2.cluster_a:16").value(),
-              ElementsAre(HostSlots{"h1", 2}, HostSlots{"node-2.cluster_a", 16}));
+PlanInputs two_hosts() {
+  PlanInputs given = inputs();
+  given.environment = {"HOME=/home/ann",         "OLDPWD=/x",
+                       "CUDA_VISIBLE_DEVICES=1", "SSH_TTY=x",
+                       "_HOROVOD_SECRET_KEY=k",  "BASH_FUNC_f%%=() { }",
+                       "HOSTNAME=node7"};
+  given.hosts = {{{"node7", 2}, true}, {{"far", 2}, false}};
+  return given;
 }
 
-TEST(LaunchHosts, RefusesWhatIsNoList) {
-  for (const char* text :
-       {"", "h1", "h1:", "h1:0", "h1:x", ":2", "h1:2,", "h1:2:3", "h 1:2", "h1:-1"}) {
-    EXPECT_FALSE(parse_hosts(text).is_ok()) << text;
+TEST(LaunchPlan, OtherHostsGetTheExportableEnvironment) {
+  const auto plan = make_plan({.num_proc = 3, .command = {"true"}}, two_hosts());
+
+  ASSERT_TRUE(plan.is_ok()) << plan.status().message();
+  EXPECT_THAT(environment_of(plan, 0), Contains("CUDA_VISIBLE_DEVICES=1"));
+  EXPECT_THAT(environment_of(plan, 2),
+              ::testing::UnorderedElementsAre("HOME=/home/ann", "HOROVOD_JOB_ID=0123456789abcdef",
+                                              "PYTHONUNBUFFERED=1", "HOROVOD_RANK=2",
+                                              "HOROVOD_SIZE=3", "HOROVOD_LOCAL_RANK=0",
+                                              "HOROVOD_LOCAL_SIZE=1", "HOROVOD_CROSS_RANK=1",
+                                              "HOROVOD_CROSS_SIZE=2", "HOROVOD_HOSTNAME=far"));
+}
+
+TEST(LaunchPlan, OtherHostsAreReachedBySshThatNeverAsks) {
+  Options options{.num_proc = 4, .start_timeout = std::chrono::seconds(7), .command = {"true"}};
+  options.ssh = {.port = 2222, .identity_file = "my key", .host_keys = HostKeyCheck::kAcceptNew};
+  const auto plan = make_plan(options, two_hosts());
+
+  ASSERT_TRUE(plan.is_ok());
+  EXPECT_TRUE(plan->hosts[0].agent_command.empty());
+  EXPECT_THAT(
+      plan->hosts[1].agent_command,
+      IsSupersetOf({"ssh", "BatchMode=yes", "StrictHostKeyChecking=accept-new", "ConnectTimeout=7",
+                    "2222", "my key", "far", "exec /opt/horovodrun --agent"}));
+}
+
+TEST(LaunchPlan, HostKeysAreNotCheckedOnRequestOrInAnMpiJobPod) {
+  PlanInputs pod = two_hosts();
+  pod.environment.emplace_back("K_MPI_JOB_ROLE=launcher");
+  Options asked{.num_proc = 4, .command = {"true"}};
+  asked.ssh.host_keys = HostKeyCheck::kNone;
+
+  for (const auto& plan :
+       {make_plan({.num_proc = 4, .command = {"a"}}, pod), make_plan(asked, two_hosts())}) {
+    EXPECT_THAT(plan->hosts[1].agent_command, Contains("StrictHostKeyChecking=no"));
   }
 }
 
-TEST(LaunchHosts, OnlyThisMachineIsAccepted) {
-  const auto check = [](const char* hosts, const char* own, int32_t num_proc) {
-    return check_one_host(parse_hosts(hosts).value(), own, num_proc);
-  };
+TEST(LaunchPlan, AnotherProgramMayTakeTheConnection) {
+  PlanInputs given = two_hosts();
+  given.environment.emplace_back("HOROVOD_SSH_COMMAND=/bin/enter 'a b'");
+  given.settings.remote_executable = "/usr/local/bin/horovodrun";
+  const auto plan = make_plan({.num_proc = 4, .command = {"a"}}, given);
 
-  EXPECT_TRUE(check("localhost:2", "node7", 2).is_ok());
-  EXPECT_TRUE(check("127.0.0.1:1,localhost:1", "node7", 2).is_ok());
-  EXPECT_TRUE(check("node7:4", "node7", 2).is_ok());
-  EXPECT_TRUE(check("node7:4", "node7.cluster", 2).is_ok());
-  EXPECT_TRUE(check("node7.cluster:4", "node7", 2).is_ok());
-  EXPECT_THAT(check("node70:4", "node7", 2).message(), HasSubstr("runs on one host"));
-  EXPECT_THAT(check("localhost:2", "node7", 3).message(),
-              HasSubstr("more workers than -H has slots (2)"));
+  EXPECT_THAT(plan->hosts[1].agent_command,
+              ElementsAre("/bin/enter", "a b", "far", "exec /usr/local/bin/horovodrun --agent"));
+}
+
+TEST(LaunchPlan, NamesOfThisMachineAreOneHost) {
+  PlanInputs given = inputs();
+  given.hosts = {{{"127.0.0.1", 1}, true}, {{"far", 1}, false}, {{"node7", 2}, true}};
+  const auto plan = make_plan({.num_proc = 4, .command = {"a"}}, given);
+
+  ASSERT_TRUE(plan.is_ok());
+  ASSERT_EQ(plan->hosts.size(), 2U);
+  EXPECT_EQ(plan->hosts[0].name, "node7");
+  EXPECT_THAT(plan->hosts[0].ranks, ElementsAre(0, 1, 2));
+  EXPECT_EQ(plan->workers[2].place.local_size, 3);
+}
+
+TEST(LaunchPlan, TooFewSlotsAreAMistake) {
+  PlanInputs given = inputs();
+  given.hosts = {{{"localhost", 2}, true}};
+
+  EXPECT_THAT(make_plan({.num_proc = 3, .command = {"a"}}, given).status().message(),
+              HasSubstr("-np 3 asks for more workers than the hosts have slots (2)"));
 }
 
 TEST(LaunchSettingsTest, ReadsTheGrace) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 _logger = logging.getLogger("horovod")
@@ -58,3 +59,23 @@ def on_event(
                 func(*args)
 
     return in_thread(wait_and_call, daemon=daemon, silent=silent)
+
+
+def execute_function_multithreaded(
+    fn: Callable[..., Any],
+    args_list: Sequence[Sequence[Any]],
+    block_until_all_done: bool = True,
+    max_concurrent_executions: int = 1000,
+) -> dict[int, Any] | None:
+    """Call the function with each list of arguments, many at a time, and return the results by index.
+
+    An exception of a call is raised here. Without blocking nothing is returned.
+    """
+    if not args_list:
+        return {}
+    pool = ThreadPoolExecutor(min(max_concurrent_executions, len(args_list)))
+    futures = [pool.submit(fn, *args) for args in args_list]
+    pool.shutdown(wait=block_until_all_done)
+    if not block_until_all_done:
+        return None
+    return {index: future.result() for index, future in enumerate(futures)}

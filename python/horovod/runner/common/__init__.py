@@ -1,0 +1,1 @@
+"""Module paths that existing programs import."""

@@ -1,0 +1,1 @@
+"""Values and helpers of the runner that existing programs import."""

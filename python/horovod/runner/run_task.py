@@ -1,0 +1,53 @@
+"""One rank of horovod.run: `python -m horovod.runner.run_task FOLDER DIGEST`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from horovod.runner._shipment import Call, Failure, load_call, store_failure, store_result
+from horovod.runner.common.util.env import get_env_rank_and_size
+
+_ARGUMENTS = 2
+
+
+def _load(folder: Path, digest: str, rank: int, host: str) -> Call:
+    try:
+        return load_call(folder, digest)
+    except FileNotFoundError:
+        message = (
+            f"horovod.run: rank {rank} on host {host} does not see the function: {folder} is not there. "
+            "All hosts must share the folder; HOROVOD_RUN_DIRECTORY names one that they share"
+        )
+        raise SystemExit(message) from None
+    except PermissionError as error:
+        message = f"horovod.run: rank {rank} on host {host} does not take the function: {error}"
+        raise SystemExit(message) from None
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Call the function and store what it returns or raises."""
+    if len(arguments) != _ARGUMENTS:
+        message = (
+            f"run_task: expected a folder and a digest, got {len(arguments)} arguments; horovod.run calls it"
+        )
+        raise SystemExit(message)
+    folder, digest = Path(arguments[0]), arguments[1]
+    rank, _ = get_env_rank_and_size()
+    host = os.environ.get("HOROVOD_HOSTNAME") or platform.node()
+    call = _load(folder, digest, rank, host)
+    sys.path += [entry for entry in call.path if entry not in sys.path]
+    try:
+        func, args, kwargs = call.unpickle()
+        store_result(folder, rank, func(*args, **kwargs))
+    except BaseException as error:
+        store_failure(folder, Failure.of(error, rank, host))
+        raise
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

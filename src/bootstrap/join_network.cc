@@ -1,0 +1,146 @@
+#include "bootstrap/join_network.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/parse.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "bootstrap/gathering.h"
+#include "bootstrap/host_identity.h"
+#include "bootstrap/store_place.h"
+#include "net/tcp_mesh.h"
+#include "store/client.h"
+#include "topology/variables.h"
+
+namespace hvd::bootstrap {
+namespace {
+
+using topology::text_variable;
+
+// What a rank finds out about itself and its host before it talks to anybody.
+struct Self {
+  Member member;
+  std::vector<net::Interface> interfaces;
+  std::vector<net::Address> usable;
+  std::string congestion_control;
+};
+
+Result<Self> look_at_self(const topology::Topology& topology, const Environment& environment) {
+  Self self;
+  HVD_TRY_ASSIGN(self.interfaces, net::all_interfaces());
+  const auto names = text_variable(environment, "HOROVOD_GLOO_IFACE");
+  auto usable =
+      net::usable_addresses(self.interfaces, net::parse_interface_names(names.value_or("")));
+  if (!usable) {
+    return blame(concat("rank ", topology.rank, " (host ", topology.hostname, ")",
+                        names ? ": HOROVOD_GLOO_IFACE" : ""),
+                 usable.status());
+  }
+  self.usable = std::move(*usable);
+  HVD_TRY_ASSIGN(const auto tls, topology::integer_variable(environment, "HOROVOD_TLS", 0));
+  self.congestion_control = text_variable(environment, "HOROVOD_TCP_CONGESTION").value_or("");
+  self.member = {.version = version_text(),
+                 .rank = topology.rank,
+                 .size = topology.size,
+                 .local_rank = topology.local_rank,
+                 .local_size = topology.local_size,
+                 .host = host_identity(topology.hostname),
+                 .hostname = topology.hostname,
+                 .uses_tls = tls.value_or(0) > 0,
+                 .addresses = {}};
+  return self;
+}
+
+// A scope means nothing on another host.
+std::vector<net::Address> without_scopes(std::vector<net::Address> addresses) {
+  for (net::Address& address : addresses) address.scope = 0;
+  return addresses;
+}
+
+Result<Network> meet(Self self, store::Store& store, const net::Key& key, uint64_t epoch,
+                     Deadline deadline) {
+  HVD_TRY_ASSIGN(net::TcpPort port, net::TcpPort::listen(self.usable));
+  self.member.addresses = without_scopes(port.addresses());
+  HVD_TRY_ASSIGN(const Roster roster, gather(self.member, store, epoch, deadline));
+  Network network;
+  HVD_TRY_ASSIGN(network.hosts, make_host_map(roster.members));
+  std::vector<net::MeshPeer> peers;
+  for (const Member& member : roster.members) {
+    peers.push_back({.host = member.hostname, .addresses = member.addresses});
+  }
+  // A key file may serve many jobs; this makes their connections strangers to each other.
+  const net::Key mesh_key = key.derive(
+      "horovod mesh", {reinterpret_cast<const uint8_t*>(roster.salt.data()), roster.salt.size()});
+  const net::TcpMeshOptions options{
+      .rank = self.member.rank,
+      .epoch = epoch,
+      .interfaces = std::move(self.interfaces),
+      .congestion_control = std::move(self.congestion_control),
+      .encryption = self.member.uses_tls ? net::Encryption::kTls : net::Encryption::kNone};
+  HVD_TRY_ASSIGN(network.mesh,
+                 net::make_tcp_mesh(std::move(port), std::move(peers), mesh_key, options));
+  return network;
+}
+
+Result<std::unique_ptr<store::ServerThread>> host_store(const StorePlace& place, const Self& self,
+                                                        const net::Key& key) {
+  auto server = store::Server::listen(addresses_to_bind(place, self.interfaces, self.usable), key);
+  if (!server) {
+    return blame(concat("rank 0 (host ", self.member.hostname,
+                        ") cannot run the rendezvous store that ", place.source, " names"),
+                 server.status());
+  }
+  return store::ServerThread::start(std::move(*server));
+}
+
+// The key from the environment, or a fresh one that rank 0 leaves in a store that is trusted.
+Result<net::Key> agree_on_key(const topology::Topology& topology, const Environment& environment,
+                              store::Store& store, uint64_t epoch, Deadline deadline) {
+  HVD_TRY_ASSIGN(const auto given, find_key(environment, deadline));
+  if (given) return *given;
+  const std::string name = concat("horovod/", epoch, "/key");
+  if (topology.rank == 0) {
+    HVD_TRY_ASSIGN(const net::Key key, net::Key::random());
+    HVD_TRY(store.set(name, {reinterpret_cast<const char*>(key.bytes().data()), net::kKeyBytes},
+                      deadline));
+    return key;
+  }
+  HVD_TRY_ASSIGN(std::string bytes, store.get(name, deadline));
+  return net::Key::parse(bytes);
+}
+
+}  // namespace
+
+Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
+                             uint64_t epoch, Deadline deadline) {
+  HVD_TRY_ASSIGN(const StorePlace place, find_store_place(environment, deadline));
+  HVD_TRY_ASSIGN(const auto key, find_key(environment, deadline));
+  if (!key) {
+    return precondition_error(concat(
+        "rank ", topology.rank, " (host ", topology.hostname, "): ", place.source,
+        " names the rendezvous store, but there is no key: set HOROVOD_KEY_FILE to a file with 32 "
+        "random bytes, mode 0600, the same on every host"));
+  }
+  HVD_TRY_ASSIGN(Self self, look_at_self(topology, environment));
+  std::unique_ptr<store::ServerThread> server;
+  std::vector<net::Address> addresses = net::dial_order(place.addresses, self.interfaces);
+  if (place.host == StorePlace::Host::kRank0 && topology.rank == 0) {
+    HVD_TRY_ASSIGN(server, host_store(place, self, *key));
+    addresses = server->addresses();
+  }
+  store::Client client(std::move(addresses), *key, {.epoch = epoch, .rank = topology.rank});
+  HVD_TRY_ASSIGN(Network network, meet(std::move(self), client, *key, epoch, deadline));
+  network.store = std::move(server);
+  return network;
+}
+
+Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
+                             store::Store& store, uint64_t epoch, Deadline deadline) {
+  HVD_TRY_ASSIGN(const net::Key key, agree_on_key(topology, environment, store, epoch, deadline));
+  HVD_TRY_ASSIGN(Self self, look_at_self(topology, environment));
+  return meet(std::move(self), store, key, epoch, deadline);
+}
+
+}  // namespace hvd::bootstrap

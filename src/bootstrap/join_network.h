@@ -1,0 +1,42 @@
+// join_network.h - how the ranks of a job on several hosts find each other: key and store from the
+// environment, everybody's addresses, who runs on which host. Blocks until all ranks have come or
+// the deadline has passed; if it fails, it fails on every rank that came, with the same reason.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "net/key.h"
+#include "net/mesh.h"
+#include "store/server_thread.h"
+#include "store/store.h"
+#include "topology/hosts.h"
+#include "topology/topology.h"
+
+namespace hvd::bootstrap {
+
+struct Network {
+  topology::HostMap hosts;
+  // Where rank 0 runs the store for a job without our launcher; null elsewhere. Others may still
+  // read from it when rank 0 is done, so it lives as long as the network.
+  std::unique_ptr<store::ServerThread> store;
+  std::unique_ptr<net::Mesh> mesh;
+};
+
+// The store is, in this order: HOROVOD_STORE_ADDRESSES (set by horovodrun); one that rank 0 runs at
+// HOROVOD_RENDEZVOUS_ADDR:HOROVOD_RENDEZVOUS_PORT, HOROVOD_GLOO_RENDEZVOUS_ADDR:_PORT or
+// MASTER_ADDR:HOROVOD_STORE_PORT. The key comes from HOROVOD_KEY_FD or HOROVOD_KEY_FILE. Without
+// them: PRECONDITION_ERROR that says how to give them.
+Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
+                             uint64_t epoch, Deadline deadline);
+
+// The same through a store that the caller brings (torch, MPI). If the environment names no key, a
+// fresh one travels through that store, which must then be trusted.
+Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
+                             store::Store& store, uint64_t epoch, Deadline deadline);
+
+}  // namespace hvd::bootstrap

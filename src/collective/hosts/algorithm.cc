@@ -1,0 +1,35 @@
+#include "collective/hosts/algorithm.h"
+
+#include <algorithm>
+
+namespace hvd::hosts {
+namespace {
+
+// Up to here a second message delay costs more than the bytes it saves.
+constexpr uint64_t kOneShotBytes = 16 << 10;  // sent by one host to all others
+// Direct exchange needs streams to all hosts, and many senders meet at one receiver.
+constexpr int kMostDirectHosts = 8;
+// Below this a part of a ring is so small that its 2 (hosts - 1) delays dominate.
+constexpr uint64_t kLeastRingPartBytes = 8 << 10;
+// Small enough that what is received is combined from the cache, large enough that bytes move in
+// bulk and not in answers to each other.
+constexpr size_t kPartBytes = 128 << 10;
+constexpr size_t kMostBlockBytes = 1 << 20;
+
+}  // namespace
+
+bool goes_by_ring(const WorkSize& work, int host_count) {
+  return host_count > kMostDirectHosts && !work.has_short_floats &&
+         work.bytes / static_cast<uint64_t>(host_count) >= kLeastRingPartBytes;
+}
+
+Algorithm choose_algorithm(uint64_t block_bytes, int host_count) {
+  const auto others = static_cast<uint64_t>(host_count - 1);
+  return block_bytes * others <= kOneShotBytes ? Algorithm::kOneShot : Algorithm::kDirect;
+}
+
+size_t block_bytes_for(int host_count) {
+  return std::min(kMostBlockBytes, kPartBytes * static_cast<size_t>(host_count));
+}
+
+}  // namespace hvd::hosts

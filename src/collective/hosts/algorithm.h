@@ -1,0 +1,31 @@
+// algorithm.h - how a shard is reduced between hosts, chosen from what all members know. Words: a
+// block is what is reduced in one go; a part is the share of a block that one host combines.
+// Pure; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hvd::hosts {
+
+enum class Algorithm {
+  kOneShot,  // everybody sends the whole block to everybody: one message delay
+  kDirect,   // each host gets its part from all, combines it once, sends the result to all
+};
+// The ring: parts travel around; two neighbours instead of streams to all hosts.
+
+// What all members know of a work, as it travels.
+struct WorkSize {
+  uint64_t bytes = 0;
+  bool has_short_floats = false;  // float16, bfloat16: a ring would round them at every host
+};
+
+// All blocks of a work go by the ring, or none.
+bool goes_by_ring(const WorkSize& work, int host_count);
+// One shot or direct, where it does not.
+Algorithm choose_algorithm(uint64_t block_bytes, int host_count);
+
+// Bytes of a block where hosts have one member each.
+size_t block_bytes_for(int host_count);
+
+}  // namespace hvd::hosts

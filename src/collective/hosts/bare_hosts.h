@@ -1,0 +1,44 @@
+// bare_hosts.h - the collective layer over several hosts alone: blocking calls, without names,
+// negotiation or engine. For benchmarks that compare it with bare MPI calls, and for tests. Every
+// member must call the same functions in the same order. One thread per group. Waits 60 s at most.
+#pragma once
+
+#include <vector>
+
+#include "base/dtype.h"
+#include "collective/hosts/host_link.h"
+#include "collective/native/link.h"
+#include "collective/native/work.h"
+#include "shm/job.h"
+
+namespace hvd::hosts {
+
+class BareHosts {
+ public:
+  // `job` holds the members of this host, in the order of the layout; its channel pool is used from
+  // its beginning.
+  BareHosts(shm::Job& job, net::Mesh& mesh, HostLinkOptions options);
+
+  // In place.
+  Status allreduce(void* data, size_t count, DType dtype, ReduceOp op);
+  Status barrier();
+  // Any work; its own status, or why it could not be finished.
+  Status run(native::Work& work);
+
+  // Looks before it yields the processor; 0 where members outnumber the cores.
+  void set_spin_count(int count) { spins_ = count; }
+
+  HostLink& hosts() { return hosts_; }
+  native::Link& local() { return local_; }
+
+ private:
+  Status wait_for_news();
+
+  const std::vector<int> local_ranks_;
+  native::Link local_;
+  HostLink hosts_;
+  native::Work work_;
+  int spins_;
+};
+
+}  // namespace hvd::hosts

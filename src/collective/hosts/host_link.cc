@@ -1,0 +1,225 @@
+#include "collective/hosts/host_link.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <new>
+
+#include "base/bytes.h"
+#include "base/text.h"
+
+namespace hvd::hosts {
+namespace {
+
+constexpr size_t kMaxParts = 64;            // of one system call; enough to fill any socket buffer
+constexpr size_t kTrashBytes = 64 << 10;    // dropped bytes pass through here
+constexpr std::align_val_t kAlignment{64};  // a cache line
+
+}  // namespace
+
+void HostLink::Free::operator()(std::byte* data) const { ::operator delete(data, kAlignment); }
+
+HostLink::HostLink(net::Mesh& mesh, HostLinkOptions options)
+    : mesh_(mesh), options_(std::move(options)), peers_(options_.layout.host_of.size()) {
+  for (size_t m = 0; m < peers_.size(); ++m) peers_[m].member = static_cast<int>(m);
+}
+
+void HostLink::begin_work(uint32_t kind, uint64_t bytes) {
+  touched_.clear();
+  now_ = {now_.sequence + 1, kind, bytes};
+}
+
+void HostLink::touch(Peer& peer) {
+  if (peer.out.work == now_.sequence || peer.in.work == now_.sequence) return;
+  touched_.push_back(peer.member);
+}
+
+uint64_t HostLink::append(Direction& direction, void* data, size_t bytes) {
+  if (bytes == 0) return direction.queued;
+  if (direction.is_idle()) {
+    direction.parts.clear();
+    direction.first = 0;
+  }
+  // What follows in memory needs no part of its own. (Dropped bytes are all alike.)
+  iovec* last = direction.is_idle() ? nullptr : &direction.parts.back();
+  if (last != nullptr && (last->iov_base == nullptr) == (data == nullptr) &&
+      (data == nullptr || static_cast<std::byte*>(last->iov_base) + last->iov_len == data)) {
+    last->iov_len += bytes;
+  } else {
+    direction.parts.push_back({data, bytes});
+  }
+  return direction.queued += bytes;
+}
+
+uint64_t HostLink::queue_send(int member, const void* data, size_t bytes) {
+  Peer& to = peer(member);
+  if (bytes == 0) return to.out.queued;
+  touch(to);
+  if (to.out.work != now_.sequence) {
+    to.out.work = now_.sequence;
+    to.out.word = now_;
+    append(to.out, &to.out.word, sizeof(CheckWord));
+  }
+  return append(to.out, const_cast<void*>(data), bytes);
+}
+
+uint64_t HostLink::queue_receive(int member, void* data, size_t bytes) {
+  Peer& from = peer(member);
+  if (bytes == 0) return from.in.queued;
+  touch(from);
+  if (from.in.work != now_.sequence) {
+    from.in.work = now_.sequence;
+    from.in.word_end = append(from.in, &from.in.word, sizeof(CheckWord));
+  }
+  return append(from.in, data, bytes);
+}
+
+bool HostLink::has_sent_all() const {
+  return !has_failed() && std::all_of(touched_.begin(), touched_.end(),
+                                      [this](int member) { return peer(member).out.is_idle(); });
+}
+
+void HostLink::consume(Direction& direction, size_t bytes) {
+  direction.done += bytes;
+  while (bytes > 0) {
+    iovec& part = direction.parts[direction.first];
+    const size_t here = std::min(bytes, part.iov_len);
+    if (part.iov_base != nullptr) part.iov_base = static_cast<std::byte*>(part.iov_base) + here;
+    part.iov_len -= here;
+    bytes -= here;
+    if (part.iov_len == 0) ++direction.first;
+  }
+}
+
+bool HostLink::open(Peer& peer) {
+  if (peer.stream != nullptr) return true;
+  mesh_.poll();
+  auto stream = mesh_.connect(options_.global_ranks[static_cast<size_t>(peer.member)],
+                              net::data_purpose(options_.channel, 0));
+  if (!stream.is_ok()) {
+    fail(stream.status());
+    return false;
+  }
+  peer.stream = std::move(*stream);
+  return peer.stream != nullptr;
+}
+
+bool HostLink::send_some(Peer& peer) {
+  bool moved = false;
+  while (!peer.out.is_idle()) {
+    const size_t count = std::min(kMaxParts, peer.out.parts.size() - peer.out.first);
+    const std::span<const iovec> parts(peer.out.parts.data() + peer.out.first, count);
+    size_t offered = 0;
+    for (const iovec& part : parts) offered += part.iov_len;
+    const auto taken = peer.stream->send(parts);
+    if (!taken.is_ok()) {
+      fail(taken.status());
+      return moved;
+    }
+    consume(peer.out, *taken);
+    moved = moved || *taken > 0;
+    if (*taken < offered) break;
+  }
+  return moved;
+}
+
+size_t HostLink::receive_parts(const Direction& in, iovec* parts) {
+  size_t count = 0;
+  for (size_t i = in.first; i < in.parts.size() && count < kMaxParts; ++i, ++count) {
+    parts[count] = in.parts[i];
+    if (parts[count].iov_base != nullptr) continue;
+    if (trash_ == nullptr) trash_ = std::make_unique<std::byte[]>(kTrashBytes);
+    parts[count].iov_base = trash_.get();
+    if (parts[count].iov_len <= kTrashBytes) continue;
+    parts[count++].iov_len = kTrashBytes;
+    break;
+  }
+  return count;
+}
+
+bool HostLink::receive_some(Peer& peer) {
+  bool moved = false;
+  while (!peer.in.is_idle()) {
+    iovec parts[kMaxParts];
+    const size_t count = receive_parts(peer.in, parts);
+    size_t wanted = 0;
+    for (size_t i = 0; i < count; ++i) wanted += parts[i].iov_len;
+    const auto came = peer.stream->receive({parts, count});
+    if (!came.is_ok()) {
+      fail(came.status());
+      return moved;
+    }
+    consume(peer.in, *came);
+    moved = moved || *came > 0;
+    if (peer.in.word_end != 0 && peer.in.done >= peer.in.word_end) check(peer);
+    if (*came == 0 || has_failed()) break;
+    if (*came < wanted && !peer.stream->has_buffered()) break;
+  }
+  return moved;
+}
+
+void HostLink::check(Peer& peer) {
+  peer.in.word_end = 0;
+  const CheckWord& came = peer.in.word;
+  if (came == now_) return;
+  fail(corrupted(concat("data stream of process set ", options_.channel, ": ", peer.stream->peer(),
+                        " runs work ", came.sequence, " (kind ", came.kind, ", ", came.bytes,
+                        " bytes), member ", me(), " runs work ", now_.sequence, " (kind ",
+                        now_.kind, ", ", now_.bytes, " bytes)")));
+}
+
+bool HostLink::pump() {
+  bool moved = false;
+  // All sends first: they are what others wait for, and bytes move in large portions.
+  for (const int member : touched_) {
+    Peer& to = peer(member);
+    if (has_failed()) return moved;
+    if (!to.out.is_idle() && open(to)) moved = send_some(to) || moved;
+  }
+  for (const int member : touched_) {
+    Peer& from = peer(member);
+    if (has_failed()) return moved;
+    if (!from.in.is_idle() && open(from)) moved = receive_some(from) || moved;
+  }
+  return moved;
+}
+
+void HostLink::fail(Status status) {
+  if (status_.is_ok()) status_ = std::move(status);
+}
+
+const std::vector<HostLink::Want>& HostLink::wants() {
+  wants_.clear();
+  bool opens = false;
+  for (const int member : touched_) {
+    const Peer& other = peer(member);
+    const int events = (other.in.is_idle() ? 0 : POLLIN) | (other.out.is_idle() ? 0 : POLLOUT);
+    if (events == 0) continue;
+    if (other.stream == nullptr) {
+      opens = true;
+    } else {
+      wants_.push_back({other.stream->descriptor(), static_cast<short>(events)});
+    }
+  }
+  if (opens) wants_.push_back({mesh_.descriptor(), POLLIN});
+  return wants_;
+}
+
+std::byte* HostLink::scratch(size_t bytes) {
+  if (bytes > scratch_bytes_) {
+    scratch_.reset();
+    scratch_bytes_ = align_up(bytes, 4096);
+    scratch_.reset(static_cast<std::byte*>(::operator new(scratch_bytes_, kAlignment)));
+  }
+  return scratch_.get();
+}
+
+std::vector<int> HostLink::awaited() const {
+  std::vector<int> members;
+  for (const int member : touched_) {
+    if (!peer(member).in.is_idle() || !peer(member).out.is_idle()) members.push_back(member);
+  }
+  return members;
+}
+
+}  // namespace hvd::hosts

@@ -1,0 +1,127 @@
+// host_link.h - the streams of one member of a channel to members on other hosts. Both ends know
+// from the work how many bytes come next, so nothing is framed: a task queues memory to send and
+// memory to fill, and asks later how far each stream has come. A position counts the bytes of a
+// stream since it began; queue_*() gives the position at which that memory is through.
+//
+// Streams are opened when first used. Works run in the same order on all members, so a stream needs
+// no tags; a check word per work, direction and stream turns a disagreement into CORRUPTED.
+// Never blocks. Needs the engine role. Failure stays: nothing moves afterwards.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "collective/hosts/layout.h"
+#include "net/mesh.h"
+
+namespace hvd::hosts {
+
+struct HostLinkOptions {
+  HostLayout layout;
+  int me = 0;            // member
+  uint32_t channel = 0;  // id of the process set
+  std::vector<int32_t> global_ranks;
+};
+
+class HostLink {
+ public:
+  HostLink(net::Mesh& mesh, HostLinkOptions options);
+
+  const HostLayout& layout() const { return options_.layout; }
+  int me() const { return options_.me; }
+  int my_host() const { return layout().host(me()); }
+  int my_place() const { return layout().place(me()); }
+  bool is_lane() const { return my_place() < layout().lanes; }
+
+  // Before anything of a work is queued. `kind` and `bytes` must be the same on all members.
+  void begin_work(uint32_t kind, uint64_t bytes);
+
+  // The memory must stay until the position is reached. Empty memory is fine.
+  uint64_t queue_send(int member, const void* data, size_t bytes);
+  // null data: the bytes are read and dropped.
+  uint64_t queue_receive(int member, void* data, size_t bytes);
+  // Never after a failure.
+  bool has_sent(int member, uint64_t position) const {
+    return !has_failed() && peer(member).out.done >= position;
+  }
+  bool has_received(int member, uint64_t position) const {
+    return !has_failed() && peer(member).in.done >= position;
+  }
+  bool has_sent_all() const;
+
+  // Moves what can be moved: sends first, then receives. True if a byte moved.
+  bool pump();
+
+  // OK, or the first failure, which names the peer.
+  const Status& status() const { return status_; }
+  bool has_failed() const { return !status_.is_ok(); }
+
+  struct Want {
+    int descriptor;
+    short events;  // of poll(2)
+  };
+  // For what a task that is blocked waits on the network; empty: only for members of this host.
+  // Valid until the next call.
+  const std::vector<Want>& wants();
+
+  // Members of other hosts from which bytes are missing, or which do not take any.
+  std::vector<int> awaited() const;
+
+  // Memory for the task that runs, aligned to cache lines; keeps its address and size between
+  // works, so that it stays in cache. Contents are lost when it grows.
+  std::byte* scratch(size_t bytes);
+
+ private:
+  struct CheckWord {
+    uint32_t sequence = 0;
+    uint32_t kind = 0;
+    uint64_t bytes = 0;
+    bool operator==(const CheckWord&) const = default;
+  };
+  struct Direction {
+    std::vector<iovec> parts;  // from `first` on not yet through
+    size_t first = 0;
+    uint64_t queued = 0, done = 0;
+    uint32_t work = 0;      // whose check word was queued last
+    CheckWord word;         // as sent, or as it came
+    uint64_t word_end = 0;  // position behind it; 0: none is awaited
+    bool is_idle() const { return first == parts.size(); }
+  };
+  struct Peer {
+    int member = 0;
+    std::unique_ptr<net::Stream> stream;
+    Direction out, in;
+  };
+  struct Free {
+    void operator()(std::byte* data) const;
+  };
+
+  Peer& peer(int member) { return peers_[static_cast<size_t>(member)]; }
+  const Peer& peer(int member) const { return peers_[static_cast<size_t>(member)]; }
+  void touch(Peer& peer);
+  static uint64_t append(Direction& direction, void* data, size_t bytes);
+  static void consume(Direction& direction, size_t bytes);
+  bool open(Peer& peer);
+  bool send_some(Peer& peer);
+  bool receive_some(Peer& peer);
+  size_t receive_parts(const Direction& in, iovec* parts);
+  void check(Peer& peer);
+  void fail(Status status);
+
+  net::Mesh& mesh_;
+  const HostLinkOptions options_;
+  std::vector<Peer> peers_;   // by member; those of this host stay unused
+  std::vector<int> touched_;  // peers that this work uses
+  CheckWord now_;
+  std::vector<Want> wants_;
+  std::unique_ptr<std::byte, Free> scratch_;
+  size_t scratch_bytes_ = 0;
+  std::unique_ptr<std::byte[]> trash_;
+  Status status_;
+};
+
+}  // namespace hvd::hosts

@@ -1,0 +1,44 @@
+// host_reduce.h - the level between hosts: reduces a sequence of blocks among the members of one
+// lane, one on each host. A block is a range of a run; its elements leave this member's memory as
+// they are where the run is plain, and pass through scratch otherwise. Contributions are combined
+// in host order; all hosts get the same bits. Never blocks. Needs the engine role.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "collective/hosts/algorithm.h"
+#include "collective/hosts/host_link.h"
+#include "collective/native/work.h"
+
+namespace hvd::hosts {
+
+struct Block {
+  const native::Run* run = nullptr;  // lives until the block is finished
+  uint64_t first = 0, count = 0;     // elements
+};
+
+struct BlockSequence {
+  uint64_t block_count = 0;
+  size_t largest_bytes = 0;  // of a block, as it travels
+  WorkSize work;             // decides on the algorithm
+};
+
+class HostReduce {
+ public:
+  virtual ~HostReduce() = default;
+  virtual bool can_start() const = 0;
+  // The next block of the sequence. Only if can_start().
+  virtual void start(const Block& block) = 0;
+  // Moves bytes and combines what has come. True if anything happened.
+  virtual bool advance() = 0;
+  // Blocks whose outputs hold the result, in the order they were started.
+  virtual uint64_t finished() const = 0;
+};
+
+// Uses hosts.scratch(). Call hosts.begin_work() first.
+std::unique_ptr<HostReduce> make_host_reduce(HostLink& hosts, const BlockSequence& sequence);
+std::unique_ptr<HostReduce> make_direct_reduce(HostLink& hosts, const BlockSequence& sequence);
+std::unique_ptr<HostReduce> make_ring_reduce(HostLink& hosts, const BlockSequence& sequence);
+
+}  // namespace hvd::hosts

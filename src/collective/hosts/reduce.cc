@@ -1,0 +1,267 @@
+// Allreduce over hosts. Where hosts have one member each, blocks go from the user's memory to the
+// network and back. Otherwise a chunk passes five stations, several chunks at a time:
+//   every member copies it into its staging             -> ready
+//   lane i reduces shard i of all stagings into its own
+//   lane i reduces the shard with the lanes i of other hosts
+//   the shard is final                                   -> result, odd
+//   every member copies all shards out of the lanes' stagings -> result, even
+// Chunk c uses slot c mod kDepth of the staging; it is refilled when all members of the host have
+// copied out what was there. A chunk takes two steps of the link.
+#include <algorithm>
+#include <array>
+
+#include "collective/hosts/host_reduce.h"
+#include "collective/hosts/tasks.h"
+
+namespace hvd::hosts {
+namespace {
+
+using native::Link;
+using native::Numeric;
+using native::Progress;
+using native::Run;
+using native::Work;
+
+// One advance stays short: about a millisecond.
+constexpr int kTurnsPerAdvance = 16;
+
+WorkSize size_of(const Work& work) {
+  WorkSize size;
+  for (size_t r = 0; r < work.run_count; ++r) {
+    const DType dtype = work.runs[r].numeric.slot_dtype;
+    size.bytes += work.runs[r].count * dtype_bytes(dtype);
+    size.has_short_floats |= dtype == DType::kFloat16 || dtype == DType::kBfloat16;
+  }
+  return size;
+}
+
+// Walks over the runs of a work in blocks of equal size; every run begins a new block.
+class BlockWalk {
+ public:
+  BlockWalk(const Work& work, size_t bytes) : work_(work), bytes_(bytes) {}
+  uint64_t count_all() const {
+    uint64_t blocks = 0;
+    for (size_t r = 0; r < work_.run_count; ++r) {
+      const uint64_t step = step_of(work_.runs[r]);
+      blocks += (work_.runs[r].count + step - 1) / step;
+    }
+    return blocks;
+  }
+  // Only if one is left.
+  Block next() {
+    while (first_ == work_.runs[run_].count) {
+      ++run_;
+      first_ = 0;
+    }
+    const Run& run = work_.runs[run_];
+    const Block block{&run, first_, std::min(step_of(run), run.count - first_)};
+    first_ += block.count;
+    return block;
+  }
+
+ private:
+  uint64_t step_of(const Run& run) const { return bytes_ / run.numeric.slot_bytes(); }
+
+  const Work& work_;
+  const size_t bytes_;
+  size_t run_ = 0;
+  uint64_t first_ = 0;
+};
+
+// One member per host.
+class FlatReduce final : public native::Task {
+ public:
+  FlatReduce(HostLink& hosts, Work& work)
+      : walk_(work, block_bytes_for(hosts.layout().host_count())), blocks_(walk_.count_all()) {
+    const WorkSize size = size_of(work);
+    const size_t most = block_bytes_for(hosts.layout().host_count());
+    hosts.begin_work(static_cast<uint32_t>(work.kind), size.bytes);
+    network_ = make_host_reduce(
+        hosts, {.block_count = blocks_,
+                .largest_bytes = static_cast<size_t>(std::min<uint64_t>(size.bytes, most)),
+                .work = size});
+  }
+
+  Progress advance() override {
+    bool moved = false;
+    for (int turn = 0; turn < kTurnsPerAdvance; ++turn) {
+      bool now = false;
+      while (network_->can_start()) {
+        network_->start(walk_.next());
+        now = true;
+      }
+      now = network_->advance() || now;
+      if (network_->finished() == blocks_) return Progress::kDone;
+      if (!now) break;
+      moved = true;
+    }
+    return moved ? Progress::kAdvanced : Progress::kBlocked;
+  }
+
+ private:
+  BlockWalk walk_;
+  const uint64_t blocks_;
+  std::unique_ptr<HostReduce> network_;
+};
+
+constexpr uint32_t kDepth = 4;
+constexpr size_t kSlotBytes = native::kStagingBytes / kDepth;
+
+// Several members on some host.
+class TwoLevelReduce final : public native::Task {
+ public:
+  TwoLevelReduce(Link& local, HostLink& hosts, Work& work)
+      : local_(local),
+        hosts_(hosts),
+        walk_(work, kSlotBytes),
+        chunks_(static_cast<uint32_t>(walk_.count_all())) {
+    WorkSize size = size_of(work);
+    hosts.begin_work(static_cast<uint32_t>(work.kind), size.bytes);
+    if (!hosts.is_lane()) return;
+    size.bytes /= static_cast<uint64_t>(lanes());
+    network_ = make_host_reduce(
+        hosts, {.block_count = shards_of_mine(work),
+                .largest_bytes = kSlotBytes / static_cast<size_t>(lanes()) + kCacheLine,
+                .work = size});
+  }
+
+  Progress advance() override {
+    bool moved = false;
+    for (int turn = 0; turn < kTurnsPerAdvance; ++turn) {
+      if (copied_out_ == chunks_) {
+        local_.step += 2 * chunks_;
+        return Progress::kDone;
+      }
+      const bool in = copy_in(), sum = reduce_shard();
+      const bool wire = network_ != nullptr && network_->advance();
+      const bool end = post_final(), out = copy_out();
+      if (!in && !sum && !wire && !end && !out) break;
+      moved = true;
+    }
+    return moved ? Progress::kAdvanced : Progress::kBlocked;
+  }
+
+ private:
+  struct Chunk {
+    Block block;
+    Run shard;                 // my shard, in my staging
+    uint64_t network_end = 0;  // final when the network has finished so many blocks
+  };
+
+  int lanes() const { return hosts_.layout().lanes; }
+  Chunk& chunk(uint32_t number) { return slots_[number % kDepth]; }
+  std::byte* slot(int member, uint32_t number) const {
+    return local_.staging(member) + (number % kDepth) * kSlotBytes;
+  }
+  uint64_t shard_begin(const Block& block, int lane) const {
+    return native::share_begin(block.count, block.run->numeric.slot_bytes(), lanes(), lane);
+  }
+  // Chunks so short that this lane has no share of them do not reach the network.
+  uint64_t shards_of_mine(const Work& work) const {
+    BlockWalk walk(work, kSlotBytes);
+    uint64_t shards = 0;
+    for (uint32_t c = 0; c < chunks_; ++c) {
+      const Block block = walk.next();
+      shards += shard_begin(block, local_.me()) < block.count ? 1 : 0;
+    }
+    return shards;
+  }
+
+  bool copy_in() {
+    if (copied_in_ == chunks_ || copied_in_ - copied_out_ == kDepth) return false;
+    // Everybody has read what was in the slot; in the first chunks, what earlier works left there.
+    const uint32_t freed = copied_in_ < kDepth ? 0 : 2 * (copied_in_ - kDepth + 1);
+    if (!local_.all_results(local_.step + freed)) return false;
+    Chunk& now = chunk(copied_in_);
+    now.block = walk_.next();
+    const Numeric& n = now.block.run->numeric;
+    std::byte* staging = slot(local_.me(), copied_in_);
+    now.block.run->for_range(now.block.first, now.block.count,
+                             [&](const std::byte* in, std::byte*, uint64_t at, uint64_t count) {
+                               native::put(n, staging + at * n.slot_bytes(), in, count);
+                             });
+    local_.post_ready(local_.step + ++copied_in_);
+    return true;
+  }
+
+  bool reduce_shard() {
+    if (network_ == nullptr || reduced_ == copied_in_) return false;
+    if (!local_.all_ready(local_.step + reduced_ + 1)) return false;
+    Chunk& now = chunk(reduced_);
+    const Numeric& n = now.block.run->numeric;
+    const uint64_t low = shard_begin(now.block, local_.me());
+    const uint64_t count = shard_begin(now.block, local_.me() + 1) - low;
+    if (count > 0) {
+      if (!network_->can_start()) return false;
+      void* sources[shm::kMaxRanksPerHost];
+      for (int r = 0; r < local_.size(); ++r) sources[r] = slot(r, reduced_) + low * n.slot_bytes();
+      void* mine = sources[local_.me()];
+      // Scaled at the end, when all hosts are in the sum.
+      kernels().reduce({n.slot_dtype, n.op, count, sources, static_cast<unsigned>(local_.size()),
+                        &mine, 1, Scale{}});
+      now.shard.clear();
+      now.shard.numeric = {n.slot_dtype, n.slot_dtype, n.op, Scale{}, n.post};
+      now.shard.add(mine, mine, count);
+      network_->start({&now.shard, 0, count});
+      ++on_network_;
+    }
+    now.network_end = on_network_;
+    ++reduced_;
+    return true;
+  }
+
+  bool post_final() {
+    // Results are posted in order: what was copied out before the next is final.
+    if (network_ == nullptr || final_ == reduced_ || copied_out_ < final_) return false;
+    if (network_->finished() < chunk(final_).network_end) return false;
+    local_.post_result(local_.step + 2 * final_ + 1);
+    ++final_;
+    return true;
+  }
+
+  bool copy_out() {
+    if (copied_out_ == copied_in_) return false;
+    if (network_ != nullptr && copied_out_ == final_) return false;
+    const Block& block = chunk(copied_out_).block;
+    for (int lane = 0; lane < lanes(); ++lane) {
+      if (lane != local_.me() && !local_.has_result(lane, local_.step + 2 * copied_out_ + 1))
+        return false;
+    }
+    const Numeric& n = block.run->numeric;
+    for (int lane = 0; lane < lanes(); ++lane) {
+      const uint64_t low = shard_begin(block, lane), high = shard_begin(block, lane + 1);
+      const std::byte* from = slot(lane, copied_out_) + low * n.slot_bytes();
+      block.run->for_range(block.first + low, high - low,
+                           [&](const std::byte*, std::byte* out, uint64_t at, uint64_t count) {
+                             native::get(n, out, from + at * n.slot_bytes(), count);
+                           });
+    }
+    local_.post_result(local_.step + 2 * ++copied_out_);
+    return true;
+  }
+
+  Link& local_;
+  HostLink& hosts_;
+  BlockWalk walk_;
+  const uint32_t chunks_;
+  std::unique_ptr<HostReduce> network_;  // null: this member drives no lane
+  std::array<Chunk, kDepth> slots_;
+  uint64_t on_network_ = 0;
+  // Chunks that have passed each station.
+  uint32_t copied_in_ = 0, reduced_ = 0, final_ = 0, copied_out_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<HostReduce> make_host_reduce(HostLink& hosts, const BlockSequence& sequence) {
+  const bool ring = goes_by_ring(sequence.work, hosts.layout().host_count());
+  return ring ? make_ring_reduce(hosts, sequence) : make_direct_reduce(hosts, sequence);
+}
+
+std::unique_ptr<native::Task> make_reduce(Link& local, HostLink& hosts, Work& work) {
+  if (hosts.layout().size() == hosts.layout().host_count())
+    return std::make_unique<FlatReduce>(hosts, work);
+  return std::make_unique<TwoLevelReduce>(local, hosts, work);
+}
+
+}  // namespace hvd::hosts

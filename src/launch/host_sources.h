@@ -1,0 +1,26 @@
+// host_sources.h - where the list of hosts comes from: options, a Kubernetes MPIJob, LSF, Slurm, or
+// this machine alone. Reads files and runs the queries of LSF; bounded in time. One thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "launch/environment_list.h"
+#include "launch/hosts.h"
+#include "launch/jsrun_command.h"
+#include "launch/options.h"
+
+namespace hvd::launch {
+
+struct FoundHosts {
+  std::vector<HostSlots> hosts;
+  std::string source;                 // "-H", "--hostfile hosts", "the Slurm allocation", ...
+  std::optional<NodeShape> lsf = {};  // of the compute nodes, in an LSF job
+  int32_t num_proc = 0;               // -np, or what the batch system says
+};
+
+Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& environment);
+
+}  // namespace hvd::launch

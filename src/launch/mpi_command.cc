@@ -1,0 +1,180 @@
+#include "launch/mpi_command.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "launch/shell_words.h"
+
+namespace hvd::launch {
+namespace {
+
+using Mpi = MpiImplementation;
+
+bool is_open_family(Mpi mpi) { return mpi == Mpi::kOpenMpi || mpi == Mpi::kSpectrumMpi; }
+
+std::string hosts_text(std::span<const HostSlots> hosts) {
+  std::vector<std::string> items;
+  for (const HostSlots& host : hosts) items.push_back(concat(host.host, ":", host.slots));
+  return join_text(items, ",");
+}
+
+// "-np 4 -H a:2,b:2", or for the MPICH family, which takes one number for all hosts,
+// "-np 4 -ppn 2 -hosts a,b".
+Result<std::string> placement(const MpiRequest& request) {
+  const std::string count = concat("-np ", request.num_proc);
+  if (is_open_family(request.implementation)) {
+    return concat(count, " -H ", hosts_text(request.hosts));
+  }
+  const int32_t slots = request.hosts.front().slots;
+  std::vector<std::string_view> names;
+  for (const HostSlots& host : request.hosts) {
+    if (host.slots != slots) {
+      return invalid_argument(concat("--mpi: ", mpi_name(request.implementation),
+                                     " needs the same number of slots on every host, got ",
+                                     hosts_text(request.hosts)));
+    }
+    names.emplace_back(host.host);
+  }
+  return concat(count, " -ppn ", slots, " -hosts ", join_text(names, ","));
+}
+
+std::string binding(const MpiRequest& request) {
+  const std::string& given = request.options.mpi.binding_arguments;
+  if (!given.empty()) return given;
+  switch (request.implementation) {
+    case Mpi::kOpenMpi:
+    case Mpi::kMpich:
+      return "-bind-to none -map-by slot";
+    case Mpi::kSpectrumMpi:
+      return "-bind-to socket -map-by socket -rank-by core";
+    case Mpi::kIntelMpi:
+      break;
+  }
+  return "";
+}
+
+std::string implementation_flags(const MpiRequest& request) {
+  std::vector<std::string> flags;
+  if (request.implementation == Mpi::kOpenMpi) {
+    flags.emplace_back("-mca pml ob1 -mca btl ^openib");
+  }
+  if (request.implementation == Mpi::kSpectrumMpi && request.options.mpi.tcp_only) {
+    flags.emplace_back("-tcp");
+  }
+  if (is_open_family(request.implementation) && request.hosts.size() >= kLargeClusterHosts) {
+    flags.push_back(concat("-mca plm_rsh_no_tree_spawn true -mca plm_rsh_num_concurrent ",
+                           request.hosts.size()));
+  }
+  return join_text(flags, " ");
+}
+
+std::string ssh_flags(const MpiRequest& request) {
+  const SshOptions& ssh = request.options.ssh;
+  std::vector<std::string> words;
+  if (ssh.port) words.push_back(concat("-p ", *ssh.port));
+  if (!ssh.identity_file.empty()) words.push_back(concat("-i ", ssh.identity_file));
+  if (words.empty()) return "";
+  const std::string quoted = concat("\"", join_text(words, " "), "\"");
+  return is_open_family(request.implementation)
+             ? concat("-mca plm_rsh_args ", quoted)
+             : concat("-bootstrap=ssh -bootstrap-exec-args ", quoted);
+}
+
+struct NetworkFlags {
+  std::string mpi;
+  std::string nccl;
+};
+
+Result<NetworkFlags> network_flags(const MpiRequest& request) {
+  const std::vector<std::string>& names = request.options.network_interfaces;
+  if (names.empty()) return NetworkFlags{};
+  const std::string list = join_text(names, ",");
+  if (is_open_family(request.implementation)) {
+    return NetworkFlags{.mpi = concat("-mca btl_tcp_if_include ", list),
+                        .nccl = concat("-x NCCL_SOCKET_IFNAME=", list)};
+  }
+  if (names.size() > 1) {
+    return invalid_argument(concat("--network-interfaces ", list, ": ",
+                                   mpi_name(request.implementation), " takes one interface"));
+  }
+  return NetworkFlags{.mpi = concat("-iface ", list),
+                      .nccl = concat("-genv NCCL_SOCKET_IFNAME=", list)};
+}
+
+std::string output_flags(const MpiRequest& request) {
+  const Options& options = request.options;
+  const bool open = is_open_family(request.implementation);
+  std::vector<std::string> flags;
+  if (!options.output_directory.empty()) {
+    flags.push_back(concat(open ? "--output-filename " : "-outfile-pattern ",
+                           shell_quote(options.output_directory)));
+  }
+  if (options.prefix_timestamp && open) flags.emplace_back("--timestamp-output");
+  return join_text(flags, " ");
+}
+
+std::string environment_flags(const MpiRequest& request) {
+  if (!is_open_family(request.implementation)) return "";
+  std::vector<std::string> names;
+  for (const std::string& entry : request.environment) {
+    if (is_exportable(entry)) names.push_back(concat("-x ", entry.substr(0, entry.find('='))));
+  }
+  std::sort(names.begin(), names.end());
+  return join_text(names, " ");
+}
+
+}  // namespace
+
+std::optional<MpiImplementation> recognise_mpi(std::string_view version_text) {
+  const auto says = [&](std::string_view word) {
+    return version_text.find(word) != std::string_view::npos;
+  };
+  // Spectrum MPI is made from Open MPI and may name it.
+  if (says("IBM Spectrum MPI")) return Mpi::kSpectrumMpi;
+  if (says("Open MPI") || says("OpenRTE")) return Mpi::kOpenMpi;
+  if (says("Intel(R) MPI")) return Mpi::kIntelMpi;
+  if (says("MPICH") || says("HYDRA")) return Mpi::kMpich;
+  return std::nullopt;
+}
+
+std::string_view mpi_name(MpiImplementation implementation) {
+  switch (implementation) {
+    case Mpi::kOpenMpi:
+      return "Open MPI";
+    case Mpi::kSpectrumMpi:
+      return "Spectrum MPI";
+    case Mpi::kMpich:
+      return "MPICH";
+    case Mpi::kIntelMpi:
+      break;
+  }
+  return "Intel MPI";
+}
+
+bool is_exportable(std::string_view entry) {
+  const std::string_view name = entry.substr(0, entry.find('='));
+  return !name.starts_with("BASH_FUNC_") && name != "OLDPWD" &&
+         !name.ends_with("CUDA_VISIBLE_DEVICES") && name != "_HOROVOD_SECRET_KEY" &&
+         name != "HOROVOD_KEY_FD";
+}
+
+Result<std::string> mpi_command_line(const MpiRequest& request) {
+  HVD_TRY_ASSIGN(const std::string hosts, placement(request));
+  HVD_TRY_ASSIGN(const NetworkFlags network, network_flags(request));
+  const std::vector<std::string> parts = {
+      "mpirun",
+      is_open_family(request.implementation) ? "--allow-run-as-root --tag-output" : "-l",
+      hosts,
+      binding(request),
+      implementation_flags(request),
+      ssh_flags(request),
+      network.mpi,
+      network.nccl,
+      output_flags(request),
+      environment_flags(request),
+      request.options.mpi.more_arguments,
+      shell_join(request.options.command)};
+  return join_text(parts, " ");
+}
+
+}  // namespace hvd::launch

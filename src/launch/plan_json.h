@@ -1,0 +1,22 @@
+// plan_json.h - what --plan-json prints: the options as the Python launcher names them, and what
+// would be started. The key of the job is not in it. Pure; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "launch/options.h"
+#include "launch/plan.h"
+
+namespace hvd::launch {
+
+// A job that another launcher starts (mpirun, jsrun).
+struct ForeignLaunch {
+  std::string launcher;      // "mpirun", "jsrun"
+  std::string command_line;  // for /bin/sh
+};
+
+std::string plan_json(const Options& options, const Plan& plan,
+                      const std::optional<ForeignLaunch>& foreign);
+
+}  // namespace hvd::launch

@@ -1,0 +1,24 @@
+// slurm_hosts.h - the hosts of a Slurm allocation, from the variables of a batch script.
+// Pure; any thread.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "launch/environment_list.h"
+#include "launch/hosts.h"
+
+namespace hvd::launch {
+
+// "n[1-3,07],login" -> n1 n2 n3 n07 login
+Result<std::vector<std::string>> expand_nodelist(std::string_view text);
+
+// "2(x3),1" -> 2 2 2 1
+Result<std::vector<int32_t>> expand_counts(std::string_view text);
+
+// None outside of an allocation, and inside a task of srun: that one has been placed already.
+Result<std::optional<std::vector<HostSlots>>> slurm_hosts(const EnvironmentList& environment);
+
+}  // namespace hvd::launch

@@ -1,0 +1,192 @@
+"""horovod.run over several hosts, and python -m horovod.runner.launch."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from job import Ended, run, write_script
+
+# A host that is none of this machine's names, reached by a command that takes the place of ssh: the
+# real agent runs behind it.
+REMOTE = "host-of-the-test.invalid"
+
+PROGRAM = f"""
+import os, horovod
+def place():
+    return int(os.environ["HOROVOD_RANK"]), os.environ["HOROVOD_HOSTNAME"]
+found = horovod.run(place, num_proc=3, hosts="localhost:1,{REMOTE}:2")
+assert [rank for rank, _ in found] == [0, 1, 2], found
+assert [host == "{REMOTE}" for _, host in found] == [False, True, True], found
+print("as expected")
+"""
+
+
+def shell(folder: Path, text: str) -> str:
+    path = folder / "shell"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(stat.S_IRWXU)
+    return str(path)
+
+
+def run_in(folder: Path, text: str, **variables: str) -> Ended:
+    script = write_script(folder, f"import os\nos.chdir({str(folder)!r})\n{text}")
+    return run([sys.executable, script], **variables)
+
+
+def test_a_folder_that_all_hosts_see_carries_the_function(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+
+    job = run_in(
+        tmp_path,
+        PROGRAM,
+        HOROVOD_SSH_COMMAND=shell(tmp_path, 'exec sh -c "$2"'),
+        HOROVOD_RUN_DIRECTORY=str(shared),
+    )
+
+    assert job.code == 0, job.output
+    assert "as expected" in job.output
+    assert list(shared.iterdir()) == []
+
+
+def test_the_current_folder_is_the_one_if_none_is_named(tmp_path: Path) -> None:
+    job = run_in(tmp_path, PROGRAM, HOROVOD_SSH_COMMAND=shell(tmp_path, 'exec sh -c "$2"'))
+
+    assert job.code == 0, job.output
+    assert list(tmp_path.glob("horovod-run-*")) == []
+
+
+def can_hide_folders() -> bool:
+    unshare = shutil.which("unshare")
+    if unshare is None or os.geteuid() != 0:
+        return False
+    return subprocess.run([unshare, "--mount", "true"], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not can_hide_folders(), reason="mount namespaces are not permitted here")
+def test_a_host_that_does_not_see_the_function_says_so(tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    blind = shell(
+        tmp_path, f"""exec unshare --mount sh -c 'mount -t tmpfs none {hidden} && exec sh -c "$0"' "$2" """
+    )
+
+    job = run_in(tmp_path, PROGRAM, HOROVOD_SSH_COMMAND=blind, HOROVOD_RUN_DIRECTORY=str(hidden))
+
+    assert job.code == 1, job.output
+    assert f"on host {REMOTE} does not see the function" in job.output
+    assert "HOROVOD_RUN_DIRECTORY names one that they share" in job.output
+    assert list(hidden.iterdir()) == []
+
+
+def test_the_module_is_the_command(tmp_path: Path) -> None:
+    launch = [sys.executable, "-m", "horovod.runner.launch"]
+    script = write_script(
+        tmp_path,
+        """
+        import os, sys
+        print("rank", os.environ["HOROVOD_RANK"], sys.argv[1:])
+        """,
+    )
+    job = run([*launch, "-np", "2", sys.executable, script, "--its-own"])
+
+    assert job.code == 0, job.output
+    assert "[1]<stdout>:rank 1 ['--its-own']" in job.output
+    assert run([*launch, "-np", "1", "sh", "-c", "exit 7"]).code == 7
+    # Python itself ignores SIGPIPE; what it starts must not.
+    pipe = run([*launch, "-np", "1", "sh", "-c", "grep SigIgn /proc/self/status"])
+    assert int(pipe.output.split("SigIgn:")[1].split()[0], 16) & 1 << 12 == 0, pipe.output
+
+
+def test_a_job_from_parsed_arguments_fails_with_the_launchers_words(tmp_path: Path) -> None:
+    text = """
+    from horovod.runner import launch
+    launch._run(launch.parse_args(["-np", "2", "true"]))
+    try:
+        launch._run(launch.parse_args(["-np", "2", "sh", "-c", "exit $HOROVOD_RANK"]))
+    except RuntimeError as error:
+        assert "ended with code 1" in str(error), error
+        assert "rank 1 (pid" in str(error), error
+        print("as expected")
+    args = launch.parse_args(["-np", "2"])
+    args.run_func = lambda: 5
+    assert launch._run(args) == [5, 5]
+    """
+    job = run([sys.executable, write_script(tmp_path, text)])
+
+    assert job.code == 0, job.output
+    assert "as expected" in job.output
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed")
+def test_mpirun_starts_the_function_too(tmp_path: Path) -> None:
+    text = """
+    import horovod
+    from horovod.runner.common.util.env import get_env_rank_and_size
+    def place(bad):
+        if bad:
+            raise ValueError("under MPI")
+        return get_env_rank_and_size()
+    print(horovod.run(place, (False,), num_proc=2, use_mpi=True))
+    try:
+        horovod.run(place, (True,), num_proc=1, use_mpi=True)
+    except RuntimeError as error:
+        assert "rank 0 on host" in str(error) and "ValueError: under MPI" in str(error), error
+        print("as expected")
+    """
+    job = run([sys.executable, write_script(tmp_path, text)])
+
+    assert job.code == 0, job.output
+    assert "[(0, 2), (1, 2)]" in job.output
+    assert "as expected" in job.output
+
+
+def test_settings_start_a_command(tmp_path: Path) -> None:
+    text = """
+    import os
+    from horovod.runner.common.util.settings import Settings
+    from horovod.runner.gloo_run import gloo_run
+    settings = Settings(num_proc=2, hosts="localhost:2")
+    command = ["sh", "-c", "echo $WORD $HOROVOD_RANK $HOROVOD_GLOO_IFACE"]
+    gloo_run(settings, {"lo"}, {"WORD": "hello"}, None, command)
+    try:
+        gloo_run(settings, None, os.environ, None, ["sh", "-c", "exit 3"])
+    except RuntimeError as error:
+        assert "failed with exit code 3" in str(error), error
+        print("as expected")
+    """
+    job = run([sys.executable, write_script(tmp_path, text)])
+
+    assert job.code == 0, job.output
+    assert "[1]<stdout>:hello 1 lo" in job.output
+    assert "as expected" in job.output
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("exit 0", None),
+        ("echo no such key >&2; exit 255", f"{REMOTE}: no such key"),
+    ],
+)
+def test_ssh_is_tried_as_the_launcher_would(tmp_path: Path, text: str, message: str | None) -> None:
+    script = write_script(
+        tmp_path,
+        f"""
+        from horovod.runner.launch import _check_all_hosts_ssh_successful
+        print(_check_all_hosts_ssh_successful(["localhost", "{REMOTE}"]))
+        """,
+    )
+    job = run([sys.executable, script], HOROVOD_SSH_COMMAND=shell(tmp_path, text))
+
+    if message is None:
+        assert (job.code, job.output) == (0, "True\n")
+    else:
+        assert job.code == 1
+        assert f"RuntimeError: ssh does not work for: {message}" in job.output

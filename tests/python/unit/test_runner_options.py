@@ -1,0 +1,137 @@
+"""Options in Python mean what they mean on the command line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from horovod.runner import _HorovodArgs
+from horovod.runner._options import TUNABLES, option_words
+from horovod.runner.common.util import config_parser
+from horovod.runner.common.util.settings import Settings
+from horovod.runner.js_run import generate_jsrun_rankfile
+from horovod.runner.launch import is_gloo_used, parse_args
+
+EVERYTHING = shlex.split(
+    "-np 3 -H localhost:4 --start-timeout 7 --network-interfaces lo --output-filename logs --verbose "
+    "--disable-cache -prefix-timestamp -p 2222 -i key --gloo --mpi-args=--x --binding-args=-b --tcp "
+    "--fusion-threshold-mb 10 --cycle-time-ms 20 --cache-capacity 512 --hierarchical-allreduce "
+    "--no-hierarchical-allgather --torus-allreduce --autotune --autotune-log-file a.csv "
+    "--autotune-warmup-samples 1 --autotune-steps-per-sample 2 --autotune-bayes-opt-max-samples 3 "
+    "--autotune-gaussian-process-noise 0.5 --timeline-filename t.json --timeline-mark-cycles "
+    "--no-stall-check --stall-check-warning-time-seconds 5 --stall-check-shutdown-time-seconds 6 "
+    "--mpi-threads-disable --num-nccl-streams 2 --thread-affinity 1 --gloo-timeout-seconds 60 "
+    "--log-level INFO --log-without-timestamp --min-np 1 --max-np 4 --slots-per-host 2 "
+    "--elastic-timeout 100 --reset-limit 3 --blacklist-cooldown-range 2 9"
+)
+
+
+def test_every_option_survives_the_way_to_python_and_back() -> None:
+    first = parse_args([*EVERYTHING, "python", "-u", "train.py"])
+
+    second = parse_args([*option_words(first), "--", *first.command])
+
+    assert vars(second) == vars(first)
+    absent = {name for name in TUNABLES if getattr(first, name) is None}
+    assert absent == set()
+    assert (first.num_proc, first.fusion_threshold_mb, first.cycle_time_ms) == (3, 10, 20.0)
+    assert (first.nics, first.cooldown_range, first.max_num_proc) == ({"lo"}, [2, 9], 4)
+    assert first.command == ["python", "-u", "train.py"]
+
+
+def test_arguments_of_the_process_are_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["horovodrun", "-np", "2", "--cache-capacity", "7", "true"])
+
+    args = parse_args()
+
+    assert (args.num_proc, args.cache_capacity, args.command) == (2, 7, ["true"])
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--cycle-time-ms", "-1"], "--cycle-time-ms: expected a number of 0 or more, got '-1'"),
+        (["--autotune-gaussian-process-noise", "2"], "--autotune-gaussian-process-noise"),
+        (["--no-such-option"], "unknown option --no-such-option"),
+    ],
+)
+def test_the_text_of_the_launcher_is_that_of_the_error(words: list[str], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        parse_args(["-np", "1", *words, "true"])
+
+
+def test_questions_print_their_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_args(["--check-build"])
+
+    assert ended.value.code == 0
+    assert "Available Controllers:" in capsys.readouterr().out
+
+
+def test_options_that_are_not_given_say_nothing() -> None:
+    assert option_words(_HorovodArgs()) == ["--num-proc=1"]
+
+
+def test_variables_of_the_workers_follow_from_the_options() -> None:
+    args = parse_args(
+        ["-np", "1", "--fusion-threshold-mb", "10", "--cycle-time-ms", "20", "--no-stall-check", "true"]
+    )
+    env = {"HOROVOD_CYCLE_TIME": "1", "OTHER": "x"}
+
+    config_parser.set_env_from_args(env, args)
+
+    assert env == {
+        config_parser.HOROVOD_FUSION_THRESHOLD: "10485760",
+        config_parser.HOROVOD_CYCLE_TIME: "20.0",
+        config_parser.HOROVOD_STALL_CHECK_DISABLE: "1",
+        "OTHER": "x",
+    }
+
+
+def test_a_configuration_fills_in_what_the_command_line_left_open() -> None:
+    args = SimpleNamespace(cycle_time_ms=5.0, fusion_threshold_mb=None, no_stall_check=None, use_mpi=None)
+    config = {
+        "controller": "mpi",
+        "params": {"cycle_time_ms": 9, "fusion_threshold_mb": 3, "cache_capacity": None},
+        "stall_check": {"enabled": False},
+        "timeline": {"filename": "it's.json"},
+    }
+
+    config_parser.set_args_from_config(args, config, {"cycle_time_ms"})
+
+    assert (args.cycle_time_ms, args.fusion_threshold_mb, args.no_stall_check) == (5.0, 3, True)
+    assert (args.timeline_filename, args.use_mpi) == ("it's.json", True)
+
+
+def test_values_that_do_not_fit_are_refused() -> None:
+    config_parser.validate_config_args(SimpleNamespace(cache_capacity=0))
+    with pytest.raises(ValueError, match="--cache-capacity"):
+        config_parser.validate_config_args(SimpleNamespace(cache_capacity=-1))
+    with pytest.raises(ValueError, match="controller"):
+        config_parser.set_args_from_config(SimpleNamespace(), {"controller": "smoke"}, ())
+
+
+def test_jobs_run_without_mpi_unless_it_is_asked_for() -> None:
+    assert is_gloo_used()
+    assert is_gloo_used(use_gloo=True)
+
+
+def test_the_rank_file_of_jsrun_is_the_launchers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made, wanted, launcher = tmp_path / "made by it", tmp_path / "wanted", tmp_path / "launcher"
+    made.write_text("overlapping_rs: allow\n")
+    # LSF runs on its own machines only: this is what the launcher says there.
+    answer = json.dumps({"command_line": f"jsrun --erf_input {shlex.quote(str(made))}  true"})
+    launcher.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n")
+    launcher.chmod(0o700)
+    monkeypatch.setenv("HOROVOD_RUN_EXECUTABLE", str(launcher))
+
+    assert generate_jsrun_rankfile(Settings(num_proc=2)) == str(made)
+    assert generate_jsrun_rankfile(Settings(num_proc=2), str(wanted)) == str(wanted)
+
+    assert wanted.read_text() == "overlapping_rs: allow\n"
+    assert not made.exists()

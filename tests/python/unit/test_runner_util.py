@@ -1,0 +1,214 @@
+"""Helpers of the runner that programs import."""
+
+from __future__ import annotations
+
+import io
+import os
+import queue
+import select
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from horovod.runner import _program
+from horovod.runner.common.util import (
+    codec,
+    env,
+    host_hash,
+    network,
+    safe_shell_exec,
+    secret,
+    settings,
+    tiny_shell_exec,
+)
+from horovod.runner.common.util.timeout import Timeout, TimeoutException
+from horovod.runner.elastic.settings import ElasticSettings
+from horovod.runner.mpi_run import settings_words
+from horovod.runner.util.cache import Cache
+from horovod.runner.util.network import find_port, get_driver_ip, get_local_intfs
+from horovod.runner.util.streams import Pipe
+from horovod.runner.util.threads import execute_function_multithreaded, in_thread
+
+WAIT_SECONDS = 20
+
+
+def test_the_launcher_is_the_named_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = tmp_path / "mine"
+    monkeypatch.setenv("HOROVOD_RUN_EXECUTABLE", str(program))
+    with pytest.raises(RuntimeError, match=r"HOROVOD_RUN_EXECUTABLE names .*mine"):
+        _program.find_program()
+
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o700)
+
+    assert _program.find_program() == str(program)
+
+
+def test_a_missing_launcher_is_said_with_all_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("HOROVOD_RUN_EXECUTABLE", raising=False)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(RuntimeError, match=r"neither beside .*nor in PATH; HOROVOD_RUN_EXECUTABLE may"):
+        _program.find_program()
+
+
+def test_rank_and_size_come_from_the_launcher_that_set_them() -> None:
+    pmi = {"PMI_RANK": "1", "PMI_SIZE": "2"}
+    assert env.get_env_rank_and_size({}) == (0, 1)
+    assert env.get_env_rank_and_size(pmi) == (1, 2)
+    assert env.get_env_rank_and_size({**pmi, "HOROVOD_RANK": "3", "HOROVOD_SIZE": "4"}) == (3, 4)
+    with pytest.raises(RuntimeError, match="PMI_RANK is set but PMI_SIZE is not"):
+        env.get_env_rank_and_size({"PMI_RANK": "1"})
+
+
+def test_variables_of_a_login_stay_at_home() -> None:
+    assert env.is_exportable("HOME")
+    assert not any(
+        map(env.is_exportable, ["BASH_FUNC_x%%", "OLDPWD", "CUDA_VISIBLE_DEVICES", "_HOROVOD_SECRET_KEY"])
+    )
+
+
+def test_a_digest_belongs_to_one_key_and_message() -> None:
+    key = secret.make_secret_key()
+    digest = secret.compute_digest(key, b"text")
+
+    assert len(key) == secret.DIGEST_LENGTH_BYTES == 32
+    assert secret.check_digest(key, b"text", digest)
+    assert not secret.check_digest(key, b"texT", digest)
+    assert not secret.check_digest(secret.make_secret_key(), b"text", digest)
+
+
+def test_objects_survive_as_text() -> None:
+    assert codec.loads_base64(codec.dumps_base64({"a": [1]})) == {"a": [1]}
+    assert isinstance(codec.dumps_base64(1, to_ascii=False), bytes)
+
+
+def test_a_timeout_says_what_was_waited_for() -> None:
+    assert Timeout(WAIT_SECONDS, "x").remaining() > 0
+    over = Timeout(0, "no {activity} within {timeout} seconds")
+
+    with pytest.raises(TimeoutException, match="no hosts within 0 seconds"):
+        over.check_time_out_for("hosts")
+
+
+def test_processes_of_one_host_have_the_same_hash() -> None:
+    command = "from horovod.runner.common.util.host_hash import host_hash; print(host_hash())"
+    other = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+
+    assert host_hash.host_hash() == other.stdout.strip()
+    assert host_hash.host_hash(salt="x") != host_hash.host_hash()
+
+
+def test_addresses_of_this_machine_are_known() -> None:
+    assert "127.0.0.1" in network.get_local_host_addresses()
+    assert network.resolve_host_address("localhost") == "127.0.0.1"
+    assert network.resolve_host_address("no-such-host.invalid") is None
+    assert network.filter_local_addresses(["localhost", "no-such-host.invalid"]) == ["no-such-host.invalid"]
+    assert get_local_intfs() == {"lo"}
+    assert get_driver_ip(["lo"]) == "127.0.0.1"
+    with pytest.raises(RuntimeError, match="no-such-nic"):
+        get_driver_ip(["no-such-nic"])
+
+
+def test_a_port_in_use_is_passed_over() -> None:
+    tried = []
+
+    def serve(address: tuple[str, int]) -> str:
+        tried.append(address[1])
+        if len(tried) < 3:
+            raise OSError(98, "in use")
+        return "server"
+
+    assert find_port(serve) == ("server", tried[2])
+
+
+def test_settings_become_a_command_line() -> None:
+    given = settings.Settings(
+        hosts="a:2", num_proc=2, extra_mpi_args="-x", ssh_port=22, start_timeout=Timeout(9, "")
+    )
+
+    words = settings_words(given, {"eth1", "eth0"})
+
+    assert words == [
+        "--num-proc=2",
+        "--hosts=a:2",
+        "--start-timeout=9",
+        "--ssh-port=22",
+        "--mpi-args=-x",
+        "--network-interfaces=eth0,eth1",
+    ]
+    assert ElasticSettings(None, 1, 2, 3, 4, num_proc=2).elastic
+
+
+def test_a_short_command_gives_output_and_code() -> None:
+    assert tiny_shell_exec.execute("echo out; echo err >&2; exit 3") == ("out\nerr\n", 3)
+
+
+def test_lines_carry_the_index() -> None:
+    out, err = io.StringIO(), io.StringIO()
+
+    code = safe_shell_exec.execute("printf 'a\\nb'; echo c >&2; exit 3", stdout=out, stderr=err, index=7)
+
+    assert code == 3
+    assert out.getvalue() == "[7]<stdout>:a\n[7]<stdout>:b\n"
+    assert err.getvalue() == "[7]<stderr>:c\n"
+
+
+def test_a_death_by_signal_is_a_code() -> None:
+    assert safe_shell_exec.execute("kill -9 $$") == 128 + signal.SIGKILL
+
+
+class Announcing(io.StringIO):
+    """Tells what is written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: queue.Queue[str] = queue.Queue()
+
+    def write(self, text: str) -> int:
+        self.lines.put(text)
+        return len(text)
+
+
+def test_an_event_ends_the_whole_group() -> None:
+    out, event, codes = Announcing(), threading.Event(), []
+    command = "sleep 1000 & echo $!; wait"
+    thread = in_thread(
+        lambda: codes.append(safe_shell_exec.execute(command, stdout=out, events=[event])),
+    )
+    child = os.pidfd_open(int(out.lines.get(timeout=WAIT_SECONDS)))
+
+    event.set()
+    thread.join(WAIT_SECONDS)
+
+    assert codes == [128 + signal.SIGTERM]
+    assert select.select([child], [], [], WAIT_SECONDS)[0], "the child of the shell is still there"
+    os.close(child)
+
+
+def test_a_pipe_hands_over_in_order() -> None:
+    pipe = Pipe()
+    in_thread(lambda: (pipe.write("hello"), pipe.write("world"), pipe.close()))
+
+    taken = [pipe.read(2, WAIT_SECONDS), pipe.read(-1, WAIT_SECONDS), pipe.read(-1, WAIT_SECONDS)]
+
+    assert taken == ["he", "llo", "world"]
+    assert pipe.read(-1, WAIT_SECONDS) is None
+
+
+def test_a_cache_forgets_with_other_parameters(tmp_path: Path) -> None:
+    Cache(str(tmp_path), 60, "same").put("key", [1])
+
+    assert Cache(str(tmp_path), 60, "same").get("key") == [1]
+    assert Cache(str(tmp_path), 0, "same").get("key") is None
+    assert Cache(str(tmp_path), 60, "other").get("key") is None
+
+
+def test_many_calls_give_results_by_index() -> None:
+    assert execute_function_multithreaded(lambda a, b: a * b, [(2, 3), (4, 5)]) == {0: 6, 1: 20}
+    assert execute_function_multithreaded(lambda: 1, []) == {}

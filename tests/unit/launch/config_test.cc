@@ -1,0 +1,158 @@
+#include "launch/config_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launch/yaml.h"
+
+namespace hvd::launch {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(LaunchYaml, ReadsMapsListsAndScalars) {
+  const auto root = parse_yaml(
+      "# a comment\n---\na: 1\nb:\n  c: 'x # y'  # why\n  d: \"q\\\"\"\nlist:\n- one\n- two\n"
+      "inline: [1, 'two']\nnothing:\nitems:\n  - k: v\n    l: w\n");
+
+  ASSERT_TRUE(root.is_ok()) << root.status().message();
+  EXPECT_EQ(root->find("a")->scalar, "1");
+  EXPECT_EQ(root->find("b")->find("c")->scalar, "x # y");
+  EXPECT_EQ(root->find("b")->find("d")->scalar, "q\"");
+  EXPECT_EQ(root->find("list")->items.at(1).scalar, "two");
+  EXPECT_EQ(root->find("inline")->items.at(1).scalar, "two");
+  EXPECT_EQ(root->find("nothing")->kind, YamlNode::Kind::kNull);
+  EXPECT_EQ(root->find("items")->items.at(0).find("l")->scalar, "w");
+}
+
+TEST(LaunchYaml, AnErrorNamesItsLine) {
+  const std::vector<std::pair<const char*, const char*>> mistakes = {
+      {"a: 1\n\tb: 2\n", "line 2: a tab in the indentation"},
+      {"a:\n    b: 1\n  c: 2\n", "line 3: the indentation is wrong"},
+      {"a: 1\na: 2\n", "line 2: key 'a' is there twice"},
+      {"a: &anchor 1\n", "line 1: not supported here"},
+      {"a: |\n  text\n", "line 1: not supported here"},
+      {"a: {b: 1}\n", "line 1: not supported here"},
+      {"a: [1, 2\n", "line 1: a list in brackets"},
+      {"a: 'open\n", "line 1: expected one quoted text"},
+      {"just words\n", "line 1: expected 'key: value'"},
+  };
+  for (const auto& [text, message] : mistakes) {
+    const auto root = parse_yaml(text);
+    ASSERT_FALSE(root.is_ok()) << text;
+    EXPECT_THAT(root.status().message(), HasSubstr(message)) << text;
+  }
+}
+
+constexpr char kEverything[] = R"(controller: GLOO
+params:
+  fusion_threshold_mb: 32
+  cycle_time_ms: 20
+  cache_capacity: 2048
+  hierarchical_allreduce: true
+  hierarchical_allgather: no
+  torus_allreduce: False
+autotune:
+  enabled: true
+  log_file: autotune.csv
+  warmup_samples: 5
+  steps_per_sample: 20
+  bayes_opt_max_samples: 50
+  gaussian_process_noise: 0.25
+timeline:
+  filename: timeline.json
+  mark_cycles: true
+stall_check:
+  enabled: false
+  warning_time_seconds: 120
+  shutdown_time_seconds: 240
+library_options:
+  mpi_threads_disable: true
+  num_nccl_streams: 2
+  thread_affinity: 1
+  gloo_timeout_seconds: 60
+logging:
+  level: INFO
+  with_timestamp: false
+  hide_timestamp: true
+)";
+
+TEST(LaunchConfig, EveryKeyBecomesItsVariable) {
+  Options options;
+
+  ASSERT_TRUE(apply_config("c.yaml", kEverything, options).is_ok());
+
+  EXPECT_EQ(options.controller, Controller::kGloo);
+  EXPECT_THAT(options.warnings, IsEmpty());
+  EXPECT_THAT(
+      options.tunables.to_environment(),
+      ElementsAre("HOROVOD_FUSION_THRESHOLD=33554432", "HOROVOD_CYCLE_TIME=20.0",
+                  "HOROVOD_CACHE_CAPACITY=2048", "HOROVOD_HIERARCHICAL_ALLREDUCE=1",
+                  "HOROVOD_HIERARCHICAL_ALLGATHER=0", "HOROVOD_TORUS_ALLREDUCE=0",
+                  "HOROVOD_AUTOTUNE=1", "HOROVOD_AUTOTUNE_LOG=autotune.csv",
+                  "HOROVOD_AUTOTUNE_WARMUP_SAMPLES=5", "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE=20",
+                  "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES=50",
+                  "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE=0.25", "HOROVOD_TIMELINE=timeline.json",
+                  "HOROVOD_TIMELINE_MARK_CYCLES=1", "HOROVOD_STALL_CHECK_DISABLE=1",
+                  "HOROVOD_STALL_CHECK_TIME_SECONDS=120", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=240",
+                  "HOROVOD_MPI_THREADS_DISABLE=1", "HOROVOD_NUM_NCCL_STREAMS=2",
+                  "HOROVOD_THREAD_AFFINITY=1", "HOROVOD_GLOO_TIMEOUT_SECONDS=60",
+                  "HOROVOD_LOG_LEVEL=INFO", "HOROVOD_LOG_HIDE_TIME=1"));
+}
+
+TEST(LaunchConfig, TheCommandLineSaysTheSameAndWins) {
+  auto options = *parse_options(std::vector<std::string>{
+      "--mpi", "--fusion-threshold-mb", "8", "--no-hierarchical-allreduce", "--cycle-time-ms",
+      "0.5", "--stall-check", "--log-with-timestamp", "--log-level", "debug", "true"});
+
+  ASSERT_TRUE(apply_config("c.yaml", kEverything, options).is_ok());
+
+  EXPECT_EQ(options.controller, Controller::kMpi);
+  EXPECT_THAT(options.tunables.to_environment(),
+              ::testing::IsSupersetOf({"HOROVOD_FUSION_THRESHOLD=8388608", "HOROVOD_CYCLE_TIME=0.5",
+                                       "HOROVOD_HIERARCHICAL_ALLREDUCE=0",
+                                       "HOROVOD_STALL_CHECK_DISABLE=0", "HOROVOD_LOG_LEVEL=DEBUG",
+                                       "HOROVOD_LOG_HIDE_TIME=0", "HOROVOD_CACHE_CAPACITY=2048"}));
+}
+
+TEST(LaunchConfig, WhatMeansNothingAloneIsNotExported) {
+  const auto options = parse_options(std::vector<std::string>{
+      "--autotune-log-file", "x", "--timeline-mark-cycles", "--autotune-warmup-samples", "1", "a"});
+
+  EXPECT_THAT(options->tunables.to_environment(), IsEmpty());
+}
+
+TEST(LaunchConfig, MistakesAreNamedWithFileLineAndKey) {
+  const std::vector<std::pair<const char*, const char*>> mistakes = {
+      {"controller: smoke\n", "c.yaml: line 1: controller: expected gloo or mpi, got 'smoke'"},
+      {"params:\n  cache_capacity: -1\n",
+       "c.yaml: line 2: params.cache_capacity: expected an integer of 0 or more"},
+      {"autotune:\n  gaussian_process_noise: 1.5\n", "from 0 to 1, got '1.5'"},
+      {"autotune:\n  enabled: maybe\n", "expected true or false, got 'maybe'"},
+      {"params: 3\n", "expected keys of section 'params'"},
+      {"params:\n  cycle_time_ms: [1]\n", "expected one value"},
+      {"a:\n b: 1\n  c: 2\n", "c.yaml: line 3"},
+  };
+  for (const auto& [text, message] : mistakes) {
+    Options options;
+    const Status status = apply_config("c.yaml", text, options);
+    ASSERT_FALSE(status.is_ok()) << text;
+    EXPECT_THAT(status.message(), HasSubstr(message)) << text;
+  }
+}
+
+TEST(LaunchConfig, WhatNobodyReadsIsAWarning) {
+  Options options;
+
+  ASSERT_TRUE(
+      apply_config("c.yaml", "parms:\n  x: 1\nparams:\n  cycle_time: 1\n", options).is_ok());
+
+  EXPECT_THAT(options.warnings,
+              ElementsAre(HasSubstr("line 2: nobody reads 'parms'; did you mean params?"),
+                          HasSubstr("line 4: nobody reads 'cycle_time'")));
+}
+
+}  // namespace
+}  // namespace hvd::launch

@@ -1,0 +1,134 @@
+// The command lines of other launchers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launch/json_text.h"
+#include "launch/jsrun_command.h"
+#include "launch/mpi_command.h"
+#include "launch/shell_words.h"
+
+namespace hvd::launch {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Mpi = MpiImplementation;
+
+TEST(LaunchMpi, IsRecognisedByWhatItSays) {
+  EXPECT_EQ(recognise_mpi("mpirun (Open MPI) 4.1.4"), Mpi::kOpenMpi);
+  EXPECT_EQ(recognise_mpi("mpirun (OpenRTE) 2.1.1"), Mpi::kOpenMpi);
+  EXPECT_EQ(recognise_mpi("mpirun (IBM Spectrum MPI) 10.3.0"), Mpi::kSpectrumMpi);
+  EXPECT_EQ(recognise_mpi("HYDRA build details:"), Mpi::kMpich);
+  EXPECT_EQ(recognise_mpi("Intel(R) MPI Library for Linux* OS"), Mpi::kIntelMpi);
+  EXPECT_EQ(recognise_mpi("something else"), std::nullopt);
+}
+
+std::string line_for(Mpi mpi, const Options& options, const std::vector<HostSlots>& hosts,
+                     const EnvironmentList& environment = {"B=2", "A=1", "OLDPWD=/"}) {
+  const auto line = mpi_command_line({.implementation = mpi,
+                                      .options = options,
+                                      .hosts = hosts,
+                                      .num_proc = options.num_proc,
+                                      .environment = environment});
+  return line ? *line : line.status().message();
+}
+
+TEST(LaunchMpi, PlainLinesOfEveryKind) {
+  const Options options{.num_proc = 2, .command = {"python", "my train.py"}};
+  const std::vector<HostSlots> hosts = {{"a", 1}, {"b", 1}};
+
+  EXPECT_EQ(line_for(Mpi::kOpenMpi, options, hosts),
+            "mpirun --allow-run-as-root --tag-output -np 2 -H a:1,b:1 -bind-to none -map-by slot "
+            "-mca pml ob1 -mca btl ^openib     -x A -x B  python 'my train.py'");
+  EXPECT_EQ(line_for(Mpi::kSpectrumMpi, options, hosts),
+            "mpirun --allow-run-as-root --tag-output -np 2 -H a:1,b:1 -bind-to socket -map-by "
+            "socket -rank-by core      -x A -x B  python 'my train.py'");
+  EXPECT_EQ(line_for(Mpi::kMpich, options, hosts),
+            "mpirun -l -np 2 -ppn 1 -hosts a,b -bind-to none -map-by slot        python 'my "
+            "train.py'");
+  EXPECT_EQ(line_for(Mpi::kIntelMpi, options, hosts),
+            "mpirun -l -np 2 -ppn 1 -hosts a,b         python 'my train.py'");
+}
+
+TEST(LaunchMpi, EveryOptionHasItsPlace) {
+  Options options{.num_proc = 1, .output_directory = "logs", .command = {"cmd"}};
+  options.network_interfaces = {"eth0", "eth1"};
+  options.prefix_timestamp = true;
+  options.ssh = {.port = 1022, .identity_file = "id"};
+  options.mpi = {.more_arguments = "-x MORE", .binding_arguments = "-bind-to core"};
+
+  EXPECT_EQ(line_for(Mpi::kOpenMpi, options, {{"a", 1}}, {"K=1"}),
+            "mpirun --allow-run-as-root --tag-output -np 1 -H a:1 -bind-to core -mca pml ob1 -mca "
+            "btl ^openib -mca plm_rsh_args \"-p 1022 -i id\" -mca btl_tcp_if_include eth0,eth1 -x "
+            "NCCL_SOCKET_IFNAME=eth0,eth1 --output-filename logs --timestamp-output -x K -x MORE "
+            "cmd");
+  options.network_interfaces = {"eth0"};
+  EXPECT_EQ(line_for(Mpi::kMpich, options, {{"a", 1}}, {"K=1"}),
+            "mpirun -l -np 1 -ppn 1 -hosts a -bind-to core  -bootstrap=ssh -bootstrap-exec-args "
+            "\"-p 1022 -i id\" -iface eth0 -genv NCCL_SOCKET_IFNAME=eth0 -outfile-pattern logs  "
+            "-x MORE cmd");
+}
+
+TEST(LaunchMpi, LargeClustersStartFlat) {
+  std::vector<HostSlots> hosts;
+  for (int i = 0; i < 64; ++i) hosts.push_back({"n" + std::to_string(i), 1});
+  const Options options{.num_proc = 64, .command = {"cmd"}};
+
+  EXPECT_THAT(line_for(Mpi::kOpenMpi, options, hosts),
+              HasSubstr("-mca plm_rsh_no_tree_spawn true -mca plm_rsh_num_concurrent 64"));
+}
+
+TEST(LaunchMpi, WhatAnMpiCannotDoIsNamed) {
+  Options options{.num_proc = 3, .command = {"cmd"}};
+  EXPECT_THAT(line_for(Mpi::kMpich, options, {{"a", 1}, {"b", 2}}),
+              HasSubstr("same number of slots on every host, got a:1,b:2"));
+  options.network_interfaces = {"eth0", "eth1"};
+  EXPECT_THAT(line_for(Mpi::kIntelMpi, options, {{"a", 3}}), HasSubstr("takes one interface"));
+}
+
+TEST(LaunchJsrun, SharesOutTheProcessorsOfANode) {
+  const NodeShape shape{.core_count = 4, .threads_per_core = 4, .gpu_count = 4};
+  const std::vector<HostSlots> hosts = {{"h1", 2}, {"h2", 2}};
+
+  EXPECT_EQ(jsrun_rank_file(hosts, 3, shape).value(),
+            "overlapping_rs: allow\ncpu_index_using: logical\n\n"
+            "rank: 0: { hostname: h1; cpu: {0-3} ; gpu: * ; mem: * }\n"
+            "rank: 1: { hostname: h1; cpu: {4-7} ; gpu: * ; mem: * }\n\n"
+            "rank: 2: { hostname: h2; cpu: {0-3} ; gpu: * ; mem: * }\n");
+  EXPECT_THAT(jsrun_rank_file(hosts, 5, shape).status().message(), HasSubstr("slots (4)"));
+  EXPECT_THAT(jsrun_rank_file({{{"h1", 5}}}, 1, shape).status().message(),
+              HasSubstr("only 4 GPUs"));
+}
+
+TEST(LaunchJsrun, TheLine) {
+  Options options{.num_proc = 1, .output_directory = "out", .command = {"cmd", "a b"}};
+  options.mpi = {.more_arguments = "-mca x y", .binding_arguments = {}, .tcp_only = true};
+
+  EXPECT_EQ(
+      jsrun_command_line(
+          {.options = options, .rank_file_path = "/tmp/r", .implementation = Mpi::kSpectrumMpi}),
+      "jsrun --erf_input /tmp/r --stdio_stderr out --stdio_stdout out --smpiargs '-tcp -mca "
+      "x y' cmd 'a b'");
+}
+
+TEST(LaunchShellWords, QuoteAndSplitAreInverse) {
+  const std::vector<std::string> words = {"plain", "two words", "it's", "$HOME",
+                                          "",      "a\\b",      "\"q\""};
+
+  EXPECT_EQ(shell_quote("plain-1.2/x"), "plain-1.2/x");
+  EXPECT_EQ(shell_quote("it's"), "'it'\"'\"'s'");
+  EXPECT_EQ(shell_split(shell_join(words)).value(), words);
+  EXPECT_THAT(shell_split("  a 'b c'\t\"d e\" f\\ g ").value(),
+              ElementsAre("a", "b c", "d e", "f g"));
+  EXPECT_FALSE(shell_split("'open").is_ok());
+}
+
+TEST(LaunchJson, EscapesWhatMustBeEscaped) {
+  EXPECT_EQ(json_string("a\"b\\c\nd\x01"), "\"a\\\"b\\\\c\\nd\\u0001\"");
+  EXPECT_EQ(json_string("caf\xc3\xa9"), "\"caf\xc3\xa9\"");
+  EXPECT_EQ(json_string("bad\xff\xc3"), "\"bad\\udcff\\udcc3\"");
+}
+
+}  // namespace
+}  // namespace hvd::launch
