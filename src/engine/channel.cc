@@ -1,0 +1,93 @@
+// What a channel is made of: its part of the segment, its members here and on other hosts.
+#include "engine/channel.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "collective/hosts/tasks.h"
+
+namespace hvd::engine {
+
+namespace {
+
+std::vector<int> ranks_of(const std::vector<int>& members, const std::vector<int32_t>& ranks) {
+  std::vector<int> found;
+  for (const int member : members) found.push_back(ranks[static_cast<size_t>(member)]);
+  return found;
+}
+
+int place_in(const std::vector<int>& members, int member) {
+  return static_cast<int>(std::find(members.begin(), members.end(), member) - members.begin());
+}
+
+native::Executor::TaskMaker task_maker(native::Link& local, hosts::HostLink* hosts) {
+  if (hosts == nullptr) return nullptr;
+  return [&local, hosts](native::Work& work) { return hosts::make_task(local, *hosts, work); };
+}
+
+// Up to here every rank combines everybody's payload itself. Between hosts each rank's payload goes
+// to every host, so many ranks pay for it sooner. Where several ranks share a host, large
+// operations add in another order than small ones: the ring must never be too full for a payload,
+// or rounding would depend on time.
+uint32_t eager_limit_of(const ChannelOptions& options) {
+  if (options.ranks.size() == 2) return 8 << 10;
+  if (!options.spans_hosts()) return 32 << 10;
+  const bool one_per_host =
+      mirror::Members{options.ranks, options.host_of}.hosts().size() == options.ranks.size();
+  return one_per_host && options.ranks.size() <= 8 ? 4 << 10
+                                                   : control::kEagerBytes / control::kRecords - 128;
+}
+
+}  // namespace
+
+std::vector<int> ChannelOptions::members_here() const {
+  std::vector<int> all(ranks.size());
+  std::iota(all.begin(), all.end(), 0);
+  if (host_of.empty()) return all;
+  const int32_t here = host_of[static_cast<size_t>(me)];
+  return mirror::Members{ranks, host_of}.on_host(here);
+}
+
+uint64_t Channel::region_bytes(int size) {
+  return align_up(control::Board::region_bytes(size), 4096) +
+         align_up(native::Link::region_bytes(size), 4096);
+}
+
+Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
+    : host_(host),
+      statistics_(host.statistics()),
+      flight_(host.flight()),
+      job_(host.job()),
+      timeline_(host.timeline()),
+      options_(std::move(options)),
+      members_here_(options_.members_here()),
+      ranks_here_(ranks_of(members_here_, options_.ranks)),
+      board_(region, size()),
+      link_(host.job(), region + align_up(control::Board::region_bytes(size()), 4096),
+            static_cast<int>(members_here_.size()), place_in(members_here_, me()),
+            ranks_here_.data()),
+      host_link_(make_host_link()),
+      executor_(link_, task_maker(link_, host_link_.get())),
+      slots_(options_.cache_capacity, size()),
+      order_(board_, host.job(), *this, size(), me(),
+             host_link_ == nullptr ? control::Deciders::kAll : control::Deciders::kFirst),
+      eager_limit_(eager_limit_of(options_)),
+      kernels_(kernels()) {
+  if (host_link_ == nullptr) return;
+  mirrored_ = &host_.mirror()->open(
+      {options_.id, options_.wire_id, board_, me(), {options_.ranks, options_.host_of}});
+}
+
+std::unique_ptr<hosts::HostLink> Channel::make_host_link() const {
+  if (!options_.spans_hosts()) return nullptr;
+  return std::make_unique<hosts::HostLink>(
+      *host_.mesh(), hosts::HostLinkOptions{
+                         hosts::HostLayout::of({options_.host_of.begin(), options_.host_of.end()}),
+                         me(), options_.wire_id, options_.ranks});
+}
+
+Channel::~Channel() {
+  for (const auto& [index, message] : messages_) job_.arena().forget(message);
+}
+
+}  // namespace hvd::engine
