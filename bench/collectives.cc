@@ -10,6 +10,7 @@
 #include <string>
 
 #include "error.h"
+#include "suite_hosts.h"
 #include "suites.h"
 
 namespace hvd::bench {
@@ -21,11 +22,39 @@ struct Options {
   std::string mpi_name;
   int cores = 1;
   Bench::Depth depth = Bench::Depth::kFull;
+  HostsOptions hosts{};
 };
 
 constexpr const char* kUsage =
-    "usage: hvd_bench_<mpi> --suite allreduce|ops|gradients --out FILE --mpi NAME --cores N "
-    "[--quick]";
+    "usage: hvd_bench_<mpi> --suite allreduce|ops|gradients|hosts --out FILE --mpi NAME --cores N "
+    "[--quick]\n"
+    "hosts: --per-host N --link NAME --interface NAME --key-file FILE --store-address A "
+    "--store-port P [--wire-mbits X] [--both-mbits X] [--engine native|mpi]";
+
+bool take_hosts_option(const std::string& flag, const std::string& value, HostsOptions& hosts) {
+  if (flag == "--per-host") {
+    hosts.per_host = std::atoi(value.c_str());
+  } else if (flag == "--link") {
+    hosts.link = value;
+  } else if (flag == "--interface") {
+    hosts.interface = value;
+  } else if (flag == "--key-file") {
+    hosts.key_file = value;
+  } else if (flag == "--store-address") {
+    hosts.store_address = value;
+  } else if (flag == "--store-port") {
+    hosts.store_port = std::atoi(value.c_str());
+  } else if (flag == "--wire-mbits") {
+    hosts.wire_mbits = std::atof(value.c_str());
+  } else if (flag == "--both-mbits") {
+    hosts.both_mbits = std::atof(value.c_str());
+  } else if (flag == "--engine") {
+    hosts.engine = value;
+  } else {
+    return false;
+  }
+  return true;
+}
 
 Options parse(int argc, char** argv) {
   Options options;
@@ -45,7 +74,7 @@ Options parse(int argc, char** argv) {
       options.mpi_name = value;
     } else if (flag == "--cores") {
       options.cores = std::atoi(value.c_str());
-    } else {
+    } else if (!take_hosts_option(flag, value, options.hosts)) {
       throw BenchError("unknown option '" + flag + "'\n" + kUsage);
     }
   }
@@ -107,8 +136,18 @@ std::vector<CaseReadings> run_suite(const std::string& suite, const Bench& bench
   throw BenchError("unknown suite '" + suite + "', expected allreduce, ops or gradients");
 }
 
-void run(const World& world, const Options& options) {
-  if (world.size() < 2) throw BenchError("needs at least 2 ranks");
+std::vector<CaseReadings> run_on_hosts(const World& world, const Options& options) {
+  HostsOptions hosts = options.hosts;
+  hosts.job_id = world.from_first(random_job_id());
+  const RendezvousDirectory directory(world, hosts.job_id);
+  hosts.directory = directory.path();
+  hosts.mpi_name = options.mpi_name;
+  hosts.cores = options.cores;
+  hosts.quick = options.depth == Bench::Depth::kQuick;
+  return run_hosts(world, hosts);
+}
+
+std::vector<CaseReadings> run_on_one_host(const World& world, const Options& options) {
   const std::string job_id = world.from_first(random_job_id());
   Ours ours({.rank = world.rank(), .size = world.size(), .job_id = job_id});
   const MpiPeer mpi(options.mpi_name);
@@ -120,7 +159,10 @@ void run(const World& world, const Options& options) {
         {.rank = world.rank(), .size = world.size(), .directory = rendezvous.path()});
     world.barrier();  // the directory goes when every rank has connected
   }
-  Placement placement(world, ours.bare(), options.cores);
+  Placement placement(world,
+                      oversubscribed ? probe_by_threads(world) : std::function<double()>([&] {
+                        return ours.bare().probe_round_trip_ns();
+                      }));
   const Bench bench{.world = world,
                     .ours = ours,
                     .mpi = mpi,
@@ -130,9 +172,16 @@ void run(const World& world, const Options& options) {
                     .depth = options.depth,
                     .cores = options.cores};
 
-  const Readings readings{
-      .bench = options.suite, .source = options.mpi_name, .cases = run_suite(options.suite, bench)};
+  return run_suite(options.suite, bench);
+}
 
+void run(const World& world, const Options& options) {
+  if (world.size() < 2) throw BenchError("needs at least 2 ranks");
+  const bool on_hosts = options.suite == "hosts";
+  const Readings readings{
+      .bench = options.suite,
+      .source = options.mpi_name,
+      .cases = on_hosts ? run_on_hosts(world, options) : run_on_one_host(world, options)};
   if (world.is_first()) save(readings, options.out);
   world.barrier();  // nobody leaves, and takes its peers' connections along, before all are done
 }

@@ -96,6 +96,7 @@ Round run_round(const World& world, Placement& placement, const Contest& contest
   if (contest.limited_by_exchange) {
     round.values.push_back((round.before_ns + round.after_ns) / 4 / 1000);
   }
+  for (const auto& [entrant, microseconds] : contest.fixed) round.values.push_back(microseconds);
   return round;
 }
 
@@ -117,6 +118,7 @@ CaseReadings measure(const World& world, Placement& placement, const Contest& co
   if (contest.limited_by_exchange) {
     readings.entrants.push_back({.name = "exchange", .role = Role::kLimit});
   }
+  for (const auto& [entrant, microseconds] : contest.fixed) readings.entrants.push_back(entrant);
   check_all(world, contest);
   std::vector<Block> blocks;
   for (const Contestant& contestant : contest.contestants) {

@@ -36,7 +36,10 @@ class TcpGlooPeer final : public GlooPeer {
       : context_(std::make_shared<gloo::rendezvous::Context>(place.rank, place.size)) {
     const AllCores while_the_thread_starts;
     gloo::rendezvous::FileStore store(place.directory);
-    auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr("127.0.0.1"));
+    const bool on_loopback = place.interface.empty();
+    gloo::transport::tcp::attr address(on_loopback ? "127.0.0.1" : "");
+    address.iface = place.interface;
+    auto device = gloo::transport::tcp::CreateDevice(address);
     context_->connectFullMesh(store, device);
   }
 

@@ -1,4 +1,4 @@
-// gloo_peer.h - Gloo over TCP loopback as a contestant.
+// gloo_peer.h - Gloo over TCP as a contestant.
 // gloo_peer.cc holds it; gloo_absent.cc is built into programs without Gloo.
 #pragma once
 
@@ -14,7 +14,8 @@ class GlooPeer {
   struct Place {
     int rank = 0;
     int size = 1;
-    std::string directory;  // an empty directory, the same on all ranks: Gloo's rendezvous
+    std::string directory;       // an empty directory, the same on all ranks: Gloo's rendezvous
+    std::string interface = {};  // empty: loopback
   };
   // Collective. Null where this program was built without Gloo.
   static std::unique_ptr<GlooPeer> connect(const Place& place);

@@ -37,6 +37,22 @@ constexpr Goal torch_goal(std::string_view part_of_case, std::string_view ours,
           .part_of_case = part_of_case};
 }
 
+// Two hosts; `part_of_case` says how many ranks on each, and over which link.
+constexpr Goal hosts_goal(std::string_view part_of_case, std::string_view ours,
+                          std::string_view versus, double figure, uint64_t bytes_min,
+                          uint64_t bytes_max) {
+  return {.bench = "hosts",
+          .metric = "mean",
+          .ours = ours,
+          .versus = versus,
+          .figure = figure,
+          .np_min = 2,
+          .np_max = 4,
+          .bytes_min = bytes_min,
+          .bytes_max = bytes_max,
+          .part_of_case = part_of_case};
+}
+
 inline constexpr uint64_t kKib = 1024;
 inline constexpr uint64_t kMib = 1024 * kKib;
 
@@ -73,8 +89,27 @@ inline constexpr Goal kGoals[] = {
     {"gradients", "mean", "group shared", kLimit, 0.9},
     {"gradients", "mean", "separate", "group", 1 / 1.15},
     {"ops", "mean", "prepared", "openmpi", 1.5, 2, 2, 1 * kMib, 1 * kMib},
-    {"launch", "mean", "horovodrun", "openmpi", 10.0, 2, 8},
-    {"launch", "mean", "horovodrun", "mpich", 3.0, 2, 8},
+    // Two hosts, one rank each, over a quick link.
+    hosts_goal("2x1 veth", "layer", "openmpi", 1.4, 4, 1 * kKib),
+    hosts_goal("2x1 veth", "layer", "openmpi", 2.0, 4 * kKib, 4 * kKib),
+    hosts_goal("2x1 veth", "layer", "openmpi", 1.7, 64 * kKib, 256 * kKib),
+    hosts_goal("2x1 veth", "layer", "openmpi", 1.25, 1 * kMib, 16 * kMib),
+    hosts_goal("2x1 veth", "layer", "openmpi", 2.4, 64 * kMib, 64 * kMib),
+    hosts_goal("2x1 veth", "layer", "gloo", 2.2, 16 * kMib, 64 * kMib),
+    hosts_goal("2x1 veth", "layer", "iperf3 --bidir", 1.2, 64 * kMib, 64 * kMib),
+    hosts_goal("2x1 veth", "prepared", "openmpi", 1.0, 4, 1 * kKib),
+    hosts_goal("2x1 veth", "mpi engine", "openmpi", 0.95, 1 * kMib, 64 * kMib),
+    // Slow links: the share of what TCP carries there.
+    hosts_goal("2x1 1gbit", "prepared", kLimit, 0.95, 64 * kMib, 64 * kMib),
+    hosts_goal("2x1 10gbit", "prepared", kLimit, 0.95, 64 * kMib, 64 * kMib),
+    hosts_goal("2x2 1gbit", "prepared", kLimit, 0.93, 16 * kMib, 16 * kMib),
+    hosts_goal("2x1 1gbit", "float16 wire", "prepared", 1.85, 16 * kMib, 64 * kMib),
+    {.bench = "launch", .metric = "mean", .ours = "horovodrun", .versus = "openmpi", .figure = 10.0, .np_max = 8, .part_of_case = "np="},
+    {.bench = "launch", .metric = "mean", .ours = "horovodrun", .versus = "mpich", .figure = 3.0, .np_max = 8, .part_of_case = "np="},
+    {.bench = "launch", .metric = "mean", .ours = "horovodrun", .versus = "openmpi", .figure = 1.5, .part_of_case = "ssh"},
+    {"launch", "mean", "hvd_init", kValue, 50, 2, 2},
+    {"launch", "mean", "hvd_init", kValue, 80, 8, 8},
+    {"launch", "mean", "hvd_init", kValue, 150, 16, 16},
     {"idle", "share", "horovod", kValue, 0.2, 2, 8},
     // The PyTorch front end. Where the limit is a figure to stay below, 1 means that we do.
     torch_goal("latency: 4 B", "hvd.allreduce_", "gloo", 40),

@@ -1,5 +1,6 @@
 // launch.cc - hvd_bench_launch: wall time of whole jobs, from the start of the launcher to its end.
-//   hvd_bench_launch --np N --rounds R --out FILE -- NAME ours|peer COMMAND... [-- NAME ... ]
+//   hvd_bench_launch --np N [--title TEXT] --rounds R --out FILE -- NAME ours|peer COMMAND... [--
+//   NAME ... ]
 // Jobs run one after the other, a round of each, so that a busy moment of the machine hits all
 // alike.
 #include <fcntl.h>
@@ -29,12 +30,14 @@ struct Job {
 struct Options {
   int np = 0;
   int rounds = 0;
+  std::string title;  // of the case; default: the number of ranks
   std::string out;
   std::vector<Job> jobs;
 };
 
 constexpr const char* kUsage =
-    "usage: hvd_bench_launch --np N --rounds R --out FILE -- NAME ours|peer COMMAND... [-- ...]";
+    "usage: hvd_bench_launch --np N [--title TEXT] --rounds R --out FILE "
+    "-- NAME ours|peer COMMAND... [-- ...]";
 
 Options parse(int argc, char** argv) {
   Options options;
@@ -43,6 +46,7 @@ Options parse(int argc, char** argv) {
     const std::string flag = argv[i];
     if (flag == "--np") options.np = std::atoi(argv[i + 1]);
     if (flag == "--rounds") options.rounds = std::atoi(argv[i + 1]);
+    if (flag == "--title") options.title = argv[i + 1];
     if (flag == "--out") options.out = argv[i + 1];
   }
   while (i + 3 < argc) {  // argv[i] is "--"
@@ -83,7 +87,8 @@ double milliseconds_of(const Job& job) {
 }
 
 void run(const Options& options) {
-  CaseReadings readings{.name = "np=" + std::to_string(options.np),
+  const std::string title = "np=" + std::to_string(options.np);
+  CaseReadings readings{.name = options.title.empty() ? title : options.title,
                         .unit = "ms",
                         .np = options.np,
                         .entrants = {},

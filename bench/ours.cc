@@ -16,12 +16,13 @@ void expect_ok(const Status& status, const char* what) {
   throw BenchError(std::string(what) + ": " + status.message());
 }
 
-Request::Request(hvd_kind kind, Tensor tensor)
+Request::Request(hvd_kind kind, Tensor tensor, int32_t wire_dtype)
     : name_(std::move(tensor.name)), shape_{static_cast<int64_t>(tensor.count)} {
   hvd_request_init(&request_);
   request_.kind = kind;
   request_.dtype = HVD_FLOAT32;
   request_.reduce_op = HVD_OP_SUM;
+  request_.wire_dtype = wire_dtype;
   request_.ndim = 1;
   request_.shape = shape_.data();
   request_.input = tensor.input;

@@ -27,7 +27,7 @@ class Request {
     const float* input = nullptr;
     float* output = nullptr;
   };
-  Request(hvd_kind kind, Tensor tensor);
+  Request(hvd_kind kind, Tensor tensor, int32_t wire_dtype = -1);
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 

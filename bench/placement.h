@@ -3,7 +3,10 @@
 // round trip of one cache line tells. Figures count when it is near.
 #pragma once
 
-#include "collective/native/bare_group.h"
+#include <functional>
+#include <string>
+#include <utility>
+
 #include "placement_limit.h"
 #include "world.h"
 
@@ -11,17 +14,23 @@ namespace hvd::bench {
 
 class Placement {
  public:
-  Placement(const World& world, native::BareGroup& group, int cores)
-      : world_(world), group_(group), oversubscribed_(world.size() > cores) {}
+  // `probe` is called on every rank; the value of the first one counts.
+  Placement(const World& world, std::function<double()> probe)
+      : world_(world), probe_(std::move(probe)) {}
 
-  // Collective; the same value on all ranks. Between ranks 0 and 1 where each has a core; else
-  // between two cores, by two threads of rank 0, because the ranks themselves wander.
-  double round_trip_ns();
+  // Collective; the same value on all ranks.
+  double round_trip_ns() { return world_.from_first(probe_()); }
 
  private:
   const World& world_;
-  native::BareGroup& group_;
-  bool oversubscribed_;
+  std::function<double()> probe_;
 };
+
+// Between two cores, by two threads of the first rank: for ranks that have no core of their own.
+std::function<double()> probe_by_threads(const World& world);
+
+// Between ranks 0 and 1 through a file that both can map, in a directory that all ranks see: for
+// ranks that share a machine but no job.
+std::function<double()> probe_through_file(const World& world, const std::string& directory);
 
 }  // namespace hvd::bench

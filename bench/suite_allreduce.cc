@@ -57,7 +57,7 @@ struct Field {
 Contestant layer(const Bench& bench, std::string name, std::span<float> data) {
   native::BareGroup& group = bench.ours.bare();
   return allreduce_contestant(
-      bench, {.name = std::move(name), .role = Role::kOurs}, data, repeated([&group, data] {
+      bench.world, {.name = std::move(name), .role = Role::kOurs}, data, repeated([&group, data] {
         expect_ok(group.allreduce(data.data(), data.size(), DType::kFloat32, ReduceOp::kSum),
                   "bare allreduce");
       }));
@@ -65,19 +65,19 @@ Contestant layer(const Bench& bench, std::string name, std::span<float> data) {
 
 Contestant negotiated_by_name(const Bench& bench, const Field& field) {
   return allreduce_contestant(
-      bench, {.name = "by name", .role = Role::kOurs}, field.own,
+      bench.world, {.name = "by name", .role = Role::kOurs}, field.own,
       repeated([&field] { expect_ok(hvd_run(&field.by_name.get(), HVD_FOREVER), "run by name"); }));
 }
 
 Contestant negotiated_prepared(const Bench& bench, const Field& field) {
-  return allreduce_contestant(bench, {.name = "prepared", .role = Role::kOurs}, field.own,
+  return allreduce_contestant(bench.world, {.name = "prepared", .role = Role::kOurs}, field.own,
                               repeated([&field] { field.prepared.run(); }));
 }
 
 Contestant mpi(const Bench& bench, std::span<float> data) {
   const MpiPeer& peer = bench.mpi;
   return allreduce_contestant(
-      bench, {.name = peer.name(), .role = Role::kPeer}, data,
+      bench.world, {.name = peer.name(), .role = Role::kPeer}, data,
       repeated([&peer, data] { peer.allreduce(data.data(), data.size()); }));
 }
 
@@ -87,7 +87,7 @@ std::vector<Contestant> contestants(const Bench& bench, const Field& field) {
       negotiated_by_name(bench, field), negotiated_prepared(bench, field), mpi(bench, field.own)};
   if (bench.gloo != nullptr) {
     all.push_back(
-        allreduce_contestant(bench, {.name = "gloo", .role = Role::kPeer}, field.own,
+        allreduce_contestant(bench.world, {.name = "gloo", .role = Role::kPeer}, field.own,
                              repeated(bench.gloo->allreduce(field.own.data(), field.count))));
     all.back().every = kGlooEvery;
   }

@@ -38,10 +38,10 @@ void verify(std::span<const float> data, const std::function<float(size_t)>& exp
   }
 }
 
-std::function<void()> allreduce_check(const Bench& bench, std::span<float> data,
+std::function<void()> allreduce_check(const World& world, std::span<float> data,
                                       std::function<void(int)> run, std::string who) {
-  const int rank = bench.world.rank();
-  const int size = bench.world.size();
+  const int rank = world.rank();
+  const int size = world.size();
   return [=] {
     const auto expected = [size](size_t i) {
       float sum = 0;
@@ -55,9 +55,9 @@ std::function<void()> allreduce_check(const Bench& bench, std::span<float> data,
   };
 }
 
-Contestant allreduce_contestant(const Bench& bench, Entrant entrant, std::span<float> data,
+Contestant allreduce_contestant(const World& world, Entrant entrant, std::span<float> data,
                                 std::function<void(int)> run) {
-  auto check = allreduce_check(bench, data, run, entrant.name);
+  auto check = allreduce_check(world, data, run, entrant.name);
   return {.entrant = std::move(entrant), .run = std::move(run), .check = std::move(check)};
 }
 

@@ -61,9 +61,9 @@ void verify(std::span<const float> data, const std::function<float(size_t)>& exp
             const std::string& who);
 
 // Check of an allreduce in place of `data`: fill, run once, verify, zero again.
-std::function<void()> allreduce_check(const Bench& bench, std::span<float> data,
+std::function<void()> allreduce_check(const World& world, std::span<float> data,
                                       std::function<void(int)> run, std::string who);
-Contestant allreduce_contestant(const Bench& bench, Entrant entrant, std::span<float> data,
+Contestant allreduce_contestant(const World& world, Entrant entrant, std::span<float> data,
                                 std::function<void(int)> run);
 Contestant roof(const Bench& bench, std::span<float> data);
 
