@@ -150,6 +150,51 @@ TEST_P(HostsReduce, SizesAroundTheBordersOfBlocksGiveTheReference) {
   run_cases(cases, rounds_once(GetParam()));
 }
 
+TEST_P(HostsReduce, BlocksThatOverlapGiveTheReference) {
+  std::vector<Case> cases;
+  for (const size_t count : {1, 1000, 100001, 1000003}) cases.push_back({.count = count});
+  cases.push_back({.dtype = HVD_BFLOAT16, .op = HVD_OP_AVERAGE, .count = 700001});
+  cases.push_back({.dtype = HVD_INT64, .op = HVD_OP_MAX, .count = 200001});
+  run_cases(cases, rounds_once(GetParam()), {.pace = hosts::Pace::kDeep});
+  run_cases(cases, rounds_once(GetParam()), {.buffer_bytes = 4096, .pace = hosts::Pace::kDeep});
+}
+
+// Long enough that both paces are tried and one is chosen, in two classes of sizes by turns.
+TEST_P(HostsReduce, MembersChangeTheirPaceTogether) {
+  std::vector<Case> cases;
+  for (int turn = 0; turn < 9; ++turn) {
+    cases.push_back({.count = 300001});
+    cases.push_back({.dtype = HVD_UINT8, .op = HVD_OP_MAX, .count = (8 << 20) + 1});
+    cases.push_back({.count = 5});
+  }
+  run_cases(cases, rounds_once(GetParam()));
+}
+
+// Chunks of which some lanes have no share, between others that overlap.
+TEST_P(HostsReduce, TinyRunsBetweenLargeOnesDoNotHoldUpBlocksThatOverlap) {
+  const std::vector<size_t> counts = {100000, 1, 1, 1, 1, 1, 1, 70001, 1, 2, 3};
+  run_hosts(GetParam(),
+            [&](HostRank& rank) {
+              Work work;
+              work.reset(WorkKind::kReduce);
+              std::vector<std::vector<int32_t>> data;
+              for (const size_t count : counts) {
+                native::Run& run = work.next_run();
+                run.numeric.dtype = run.numeric.slot_dtype = DType::kInt32;
+                data.emplace_back(count, rank.member + 1);
+                run.add(data.back().data(), data.back().data(), count);
+              }
+
+              const Status status = rank.group.run(work);
+
+              ASSERT_TRUE(status.is_ok()) << status.message();
+              const int32_t sum = rank.size * (rank.size + 1) / 2;
+              for (size_t i = 0; i < counts.size(); ++i)
+                EXPECT_EQ(data[i], std::vector<int32_t>(counts[i], sum)) << "run " << i;
+            },
+            {.pace = hosts::Pace::kDeep});
+}
+
 TEST_P(HostsReduce, ScaleFactorsAreAppliedOnce) {
   std::vector<Case> cases;
   for (const hvd_dtype dtype : {HVD_FLOAT32, HVD_FLOAT16, HVD_INT32, HVD_FLOAT64}) {

@@ -128,10 +128,13 @@ void run_hosts(const std::vector<int>& labels, const std::function<void(HostRank
     meshes.push_back(sockets.mesh_of(global_ranks[static_cast<size_t>(m)]));
     shm::Job& job =
         *jobs[static_cast<size_t>(layout.host(m))][static_cast<size_t>(layout.place(m))];
-    groups.push_back(std::make_unique<hosts::BareHosts>(
-        job, *meshes.back(),
-        hosts::HostLinkOptions{
-            .layout = layout, .me = m, .channel = 7, .global_ranks = global_ranks}));
+    groups.push_back(
+        std::make_unique<hosts::BareHosts>(job, *meshes.back(),
+                                           hosts::HostLinkOptions{.layout = layout,
+                                                                  .me = m,
+                                                                  .channel = 7,
+                                                                  .global_ranks = global_ranks,
+                                                                  .pace = options.pace}));
   }
   for (const auto& group : groups) group->set_spin_count(0);  // more members than cores
   std::vector<std::jthread> threads;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -21,6 +22,7 @@ class SocketSwitch {
   struct Options {
     int buffer_bytes = 0;       // of a socket, both ways; 0: as the system has it
     int asks_before_ready = 0;  // how often connect() says "not yet"
+    std::optional<hosts::Pace> pace = {};
   };
   explicit SocketSwitch(const Options& options) : options_(options) {}
   ~SocketSwitch();

@@ -11,9 +11,7 @@ constexpr uint64_t kOneShotBytes = 16 << 10;  // sent by one host to all others
 constexpr int kMostDirectHosts = 8;
 // Below this a part of a ring is so small that its 2 (hosts - 1) delays dominate.
 constexpr uint64_t kLeastRingPartBytes = 8 << 10;
-// Small enough that what is received is combined from the cache, large enough that bytes move in
-// bulk and not in answers to each other.
-constexpr size_t kPartBytes = 128 << 10;
+// Small enough that what is received is combined from the cache.
 constexpr size_t kMostBlockBytes = 1 << 20;
 
 }  // namespace
@@ -28,8 +26,8 @@ Algorithm choose_algorithm(uint64_t block_bytes, int host_count) {
   return block_bytes * others <= kOneShotBytes ? Algorithm::kOneShot : Algorithm::kDirect;
 }
 
-size_t block_bytes_for(int host_count) {
-  return std::min(kMostBlockBytes, kPartBytes * static_cast<size_t>(host_count));
+size_t block_bytes_for(int host_count, size_t part_bytes) {
+  return std::min(kMostBlockBytes, part_bytes * static_cast<size_t>(host_count));
 }
 
 }  // namespace hvd::hosts

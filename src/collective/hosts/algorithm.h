@@ -26,6 +26,6 @@ bool goes_by_ring(const WorkSize& work, int host_count);
 Algorithm choose_algorithm(uint64_t block_bytes, int host_count);
 
 // Bytes of a block where hosts have one member each.
-size_t block_bytes_for(int host_count);
+size_t block_bytes_for(int host_count, size_t part_bytes);
 
 }  // namespace hvd::hosts

@@ -1,14 +1,12 @@
 // Every host owns a part of each block. Scatter: each host sends the others their parts; the owner
-// combines what came with its own. Gather: it sends the result to all. Block after block, and in
-// each all sends before the receives (block lockstep): bytes move in bulk, and what came is
-// combined while it lies in the cache. The gather of a block may follow kLag scatters later, with
-// kInFlight blocks under way; over a quick network that is slower, since both ends then answer each
-// other in small portions.
+// combines what came with its own. Gather: it sends the result to all. In lockstep block follows
+// block, and in each all sends come before the receives: bytes move in bulk, and what came is
+// combined while it lies in the cache. Otherwise the gather of a block follows `lag` scatters
+// later, with `in_flight` blocks under way (see pace.h).
 //
 // Buffers may be the user's own, with input equal to output: the result of a part overwrites it
 // only after its owner has received it, which means that it has left.
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "base/bytes.h"
@@ -21,10 +19,6 @@ namespace {
 
 using native::Numeric;
 
-constexpr uint64_t kInFlight = 1;
-constexpr uint64_t kLag = 0;
-static_assert(kInFlight > kLag, "the gather that a scatter waits for must be possible");
-
 class DirectReduce final : public HostReduce {
  public:
   DirectReduce(HostLink& hosts, const BlockSequence& sequence)
@@ -34,6 +28,7 @@ class DirectReduce final : public HostReduce {
         me_(hosts.my_host()),
         area_bytes_(align_up(sequence.largest_bytes, kCacheLine) +
                     static_cast<size_t>(host_count_) * kCacheLine) {
+    flights_.resize(in_flight());
     for (int host = 0; host < host_count_; ++host)
       peers_.push_back(hosts.layout().on_host(host)[static_cast<size_t>(hosts.my_place())]);
     for (Flight& flight : flights_) flight.marks.resize(peers_.size());
@@ -41,12 +36,12 @@ class DirectReduce final : public HostReduce {
 
   bool can_start() const override {
     // The gather of the block before the last goes out before the next scatter.
-    return started_ < sequence_.block_count && started_ - finished_ < kInFlight &&
-           gathered_ + kLag >= started_;
+    return started_ < sequence_.block_count && started_ - finished_ < in_flight() &&
+           gathered_ + lag() >= started_;
   }
 
   void start(const Block& block) override {
-    Flight& flight = flights_[started_ % kInFlight];
+    Flight& flight = flights_[started_ % in_flight()];
     flight.block = block;
     const Numeric& n = block.run->numeric;
     flight.one_shot =
@@ -60,23 +55,23 @@ class DirectReduce final : public HostReduce {
     reserve(flight);
     scatter(flight);
     while (expected_ < started_ && may_gather(expected_))
-      expect_gather(flights_[expected_++ % kInFlight]);
+      expect_gather(flights_[expected_++ % in_flight()]);
   }
 
   bool advance() override {
     bool moved = hosts_.pump();
-    while (combined_ < started_ && has_come(flights_[combined_ % kInFlight])) {
-      combine(flights_[combined_++ % kInFlight]);
+    while (combined_ < started_ && has_come(flights_[combined_ % in_flight()])) {
+      combine(flights_[combined_++ % in_flight()]);
       moved = true;
     }
     bool queued = false;
     while (gathered_ < combined_ && may_gather(gathered_)) {
-      gather(flights_[gathered_++ % kInFlight]);
+      gather(flights_[gathered_++ % in_flight()]);
       queued = true;
     }
     if (queued) hosts_.pump();
-    while (finished_ < gathered_ && is_complete(flights_[finished_ % kInFlight])) {
-      finish(flights_[finished_++ % kInFlight]);
+    while (finished_ < gathered_ && is_complete(flights_[finished_ % in_flight()])) {
+      finish(flights_[finished_++ % in_flight()]);
       moved = true;
     }
     return moved || queued;
@@ -101,9 +96,12 @@ class DirectReduce final : public HostReduce {
     uint64_t low, count;  // elements of the block
   };
 
+  uint64_t in_flight() const { return sequence_.pace.in_flight; }
+  uint64_t lag() const { return sequence_.pace.lag; }
+
   // Its place in the order of the streams has come.
   bool may_gather(uint64_t block) const {
-    return started_ > block + kLag || started_ == sequence_.block_count;
+    return started_ > block + lag() || started_ == sequence_.block_count;
   }
 
   Range part(const Flight& flight, int host) const {
@@ -127,9 +125,9 @@ class DirectReduce final : public HostReduce {
         std::max(area_bytes_, static_cast<size_t>(host_count_) *
                                   std::min<size_t>(area_bytes_, (16 << 10) + kCacheLine));
     const size_t each = received_bytes + 2 * area_bytes_;
-    std::byte* memory = hosts_.scratch(kInFlight * each);
+    std::byte* memory = hosts_.scratch(in_flight() * each);
     flight.received = memory + static_cast<size_t>(&flight - flights_.data()) * received_bytes;
-    std::byte* staged = memory + kInFlight * received_bytes +
+    std::byte* staged = memory + in_flight() * received_bytes +
                         static_cast<size_t>(&flight - flights_.data()) * 2 * area_bytes_;
     flight.outgoing = staged;
     flight.results = staged + area_bytes_;
@@ -274,7 +272,7 @@ class DirectReduce final : public HostReduce {
   const int me_;  // host
   const size_t area_bytes_;
   std::vector<int> peers_;  // member of my lane on each host
-  std::array<Flight, kInFlight> flights_;
+  std::vector<Flight> flights_;
   // Each block passes these in order.
   uint64_t expected_ = 0;  // gathers that are queued to be received
   uint64_t started_ = 0, combined_ = 0, gathered_ = 0, finished_ = 0;

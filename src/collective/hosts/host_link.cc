@@ -26,7 +26,25 @@ HostLink::HostLink(net::Mesh& mesh, HostLinkOptions options)
 
 void HostLink::begin_work(uint32_t kind, uint64_t bytes) {
   touched_.clear();
-  now_ = {now_.sequence + 1, kind, bytes};
+  now_ = {now_.sequence + 1, static_cast<uint16_t>(kind), 0, bytes};
+  paced_ = {};
+}
+
+Pace HostLink::begin_paced_work(uint32_t kind, uint64_t bytes) {
+  begin_work(kind, bytes);
+  const int size_class = pace_class_of(bytes);
+  if (options_.pace.has_value()) return *options_.pace;
+  if (size_class < 0) return Pace::kLockstep;
+  paced_ = {true, size_class, pace_in(paces_, size_class), std::chrono::steady_clock::now()};
+  if (my_host() == 0) paces_ = now_.paces = chooser_.choices();
+  return paced_.pace;
+}
+
+void HostLink::finish_paced_work() {
+  if (!paced_.is_running) return;
+  paced_.is_running = false;
+  chooser_.report(paced_.size_class, paced_.pace, now_.bytes,
+                  std::chrono::steady_clock::now() - paced_.began);
 }
 
 void HostLink::touch(Peer& peer) {
@@ -161,7 +179,10 @@ bool HostLink::receive_some(Peer& peer) {
 void HostLink::check(Peer& peer) {
   peer.in.word_end = 0;
   const CheckWord& came = peer.in.word;
-  if (came == now_) return;
+  if (came.is_of_same_work(now_)) {
+    if (paced_.is_running && layout().host(peer.member) == 0) paces_ = came.paces;
+    return;
+  }
   fail(corrupted(concat("data stream of process set ", options_.channel, ": ", peer.stream->peer(),
                         " runs work ", came.sequence, " (kind ", came.kind, ", ", came.bytes,
                         " bytes), member ", me(), " runs work ", now_.sequence, " (kind ",

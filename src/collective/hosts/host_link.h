@@ -13,9 +13,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "collective/hosts/layout.h"
+#include "collective/hosts/pace.h"
 #include "net/mesh.h"
 
 namespace hvd::hosts {
@@ -25,6 +27,7 @@ struct HostLinkOptions {
   int me = 0;            // member
   uint32_t channel = 0;  // id of the process set
   std::vector<int32_t> global_ranks;
+  std::optional<Pace> pace = {};  // of all works, for tests; else what is quicker
 };
 
 class HostLink {
@@ -39,6 +42,11 @@ class HostLink {
 
   // Before anything of a work is queued. `kind` and `bytes` must be the same on all members.
   void begin_work(uint32_t kind, uint64_t bytes);
+  // The same for a work whose blocks may overlap, and how far they shall. In such a work the member
+  // on the first host sends something to every other one of its lane. It alone decides; what it
+  // says with one work holds from the next one on. finish_paced_work() says that the work is done.
+  Pace begin_paced_work(uint32_t kind, uint64_t bytes);
+  void finish_paced_work();
 
   // The memory must stay until the position is reached. Empty memory is fine.
   uint64_t queue_send(int member, const void* data, size_t bytes);
@@ -78,9 +86,18 @@ class HostLink {
  private:
   struct CheckWord {
     uint32_t sequence = 0;
-    uint32_t kind = 0;
+    uint16_t kind = 0;
+    PaceMask paces = 0;  // of works that follow; counts if it comes from the first host
     uint64_t bytes = 0;
-    bool operator==(const CheckWord&) const = default;
+    bool is_of_same_work(const CheckWord& other) const {
+      return sequence == other.sequence && kind == other.kind && bytes == other.bytes;
+    }
+  };
+  struct PacedWork {
+    bool is_running = false;
+    int size_class = -1;
+    Pace pace = Pace::kLockstep;
+    TimePoint began{};
   };
   struct Direction {
     std::vector<iovec> parts;  // from `first` on not yet through
@@ -117,6 +134,9 @@ class HostLink {
   std::vector<Peer> peers_;   // by member; those of this host stay unused
   std::vector<int> touched_;  // peers that this work uses
   CheckWord now_;
+  PacedWork paced_;
+  PaceMask paces_ = 0;  // in effect
+  PaceChooser chooser_;
   std::vector<Want> wants_;
   std::unique_ptr<std::byte, Free> scratch_;
   size_t scratch_bytes_ = 0;

@@ -9,6 +9,7 @@
 
 #include "collective/hosts/algorithm.h"
 #include "collective/hosts/host_link.h"
+#include "collective/hosts/pace.h"
 #include "collective/native/work.h"
 
 namespace hvd::hosts {
@@ -22,6 +23,7 @@ struct BlockSequence {
   uint64_t block_count = 0;
   size_t largest_bytes = 0;  // of a block, as it travels
   WorkSize work;             // decides on the algorithm
+  PaceShape pace = shape_of(Pace::kLockstep);
 };
 
 class HostReduce {

@@ -35,6 +35,16 @@ WorkSize size_of(const Work& work) {
   return size;
 }
 
+// A ring has an overlap of its own.
+// `lane` is what one lane has of all bytes.
+Pace begin(HostLink& hosts, native::WorkKind kind, const WorkSize& lane, uint64_t bytes) {
+  const auto number = static_cast<uint32_t>(kind);
+  if (!goes_by_ring(lane, hosts.layout().host_count()))
+    return hosts.begin_paced_work(number, bytes);
+  hosts.begin_work(number, bytes);
+  return Pace::kLockstep;
+}
+
 // Walks over the runs of a work in blocks of equal size; every run begins a new block.
 class BlockWalk {
  public:
@@ -72,15 +82,17 @@ class BlockWalk {
 class FlatReduce final : public native::Task {
  public:
   FlatReduce(HostLink& hosts, Work& work)
-      : walk_(work, block_bytes_for(hosts.layout().host_count())), blocks_(walk_.count_all()) {
-    const WorkSize size = size_of(work);
-    const size_t most = block_bytes_for(hosts.layout().host_count());
-    hosts.begin_work(static_cast<uint32_t>(work.kind), size.bytes);
-    network_ = make_host_reduce(
-        hosts, {.block_count = blocks_,
-                .largest_bytes = static_cast<size_t>(std::min<uint64_t>(size.bytes, most)),
-                .work = size});
-  }
+      : hosts_(hosts),
+        size_(size_of(work)),
+        pace_(shape_of(begin(hosts, work.kind, size_, size_.bytes))),
+        block_bytes_(block_bytes_for(hosts.layout().host_count(), pace_.part_bytes)),
+        walk_(work, block_bytes_),
+        blocks_(walk_.count_all()),
+        network_(make_host_reduce(hosts, {.block_count = blocks_,
+                                          .largest_bytes = static_cast<size_t>(
+                                              std::min<uint64_t>(size_.bytes, block_bytes_)),
+                                          .work = size_,
+                                          .pace = pace_})) {}
 
   Progress advance() override {
     bool moved = false;
@@ -91,7 +103,10 @@ class FlatReduce final : public native::Task {
         now = true;
       }
       now = network_->advance() || now;
-      if (network_->finished() == blocks_) return Progress::kDone;
+      if (network_->finished() == blocks_) {
+        hosts_.finish_paced_work();
+        return Progress::kDone;
+      }
       if (!now) break;
       moved = true;
     }
@@ -99,6 +114,10 @@ class FlatReduce final : public native::Task {
   }
 
  private:
+  HostLink& hosts_;
+  const WorkSize size_;
+  const PaceShape pace_;
+  const size_t block_bytes_;
   BlockWalk walk_;
   const uint64_t blocks_;
   std::unique_ptr<HostReduce> network_;
@@ -116,13 +135,15 @@ class TwoLevelReduce final : public native::Task {
         walk_(work, kSlotBytes),
         chunks_(static_cast<uint32_t>(walk_.count_all())) {
     WorkSize size = size_of(work);
-    hosts.begin_work(static_cast<uint32_t>(work.kind), size.bytes);
+    const uint64_t bytes = size.bytes;
+    size.bytes /= static_cast<uint64_t>(lanes());  // what a lane has
+    const Pace pace = begin(hosts, work.kind, size, bytes);
     if (!hosts.is_lane()) return;
-    size.bytes /= static_cast<uint64_t>(lanes());
     network_ = make_host_reduce(
-        hosts, {.block_count = shards_of_mine(work),
+        hosts, {.block_count = chunks_,
                 .largest_bytes = kSlotBytes / static_cast<size_t>(lanes()) + kCacheLine,
-                .work = size});
+                .work = size,
+                .pace = shape_of(pace)});
   }
 
   Progress advance() override {
@@ -130,6 +151,7 @@ class TwoLevelReduce final : public native::Task {
     for (int turn = 0; turn < kTurnsPerAdvance; ++turn) {
       if (copied_out_ == chunks_) {
         local_.step += 2 * chunks_;
+        hosts_.finish_paced_work();
         return Progress::kDone;
       }
       const bool in = copy_in(), sum = reduce_shard();
@@ -144,8 +166,7 @@ class TwoLevelReduce final : public native::Task {
  private:
   struct Chunk {
     Block block;
-    Run shard;                 // my shard, in my staging
-    uint64_t network_end = 0;  // final when the network has finished so many blocks
+    Run shard;  // my shard, in my staging
   };
 
   int lanes() const { return hosts_.layout().lanes; }
@@ -156,17 +177,6 @@ class TwoLevelReduce final : public native::Task {
   uint64_t shard_begin(const Block& block, int lane) const {
     return native::share_begin(block.count, block.run->numeric.slot_bytes(), lanes(), lane);
   }
-  // Chunks so short that this lane has no share of them do not reach the network.
-  uint64_t shards_of_mine(const Work& work) const {
-    BlockWalk walk(work, kSlotBytes);
-    uint64_t shards = 0;
-    for (uint32_t c = 0; c < chunks_; ++c) {
-      const Block block = walk.next();
-      shards += shard_begin(block, local_.me()) < block.count ? 1 : 0;
-    }
-    return shards;
-  }
-
   bool copy_in() {
     if (copied_in_ == chunks_ || copied_in_ - copied_out_ == kDepth) return false;
     // Everybody has read what was in the slot; in the first chunks, what earlier works left there.
@@ -191,21 +201,20 @@ class TwoLevelReduce final : public native::Task {
     const Numeric& n = now.block.run->numeric;
     const uint64_t low = shard_begin(now.block, local_.me());
     const uint64_t count = shard_begin(now.block, local_.me() + 1) - low;
+    if (!network_->can_start()) return false;
+    void* sources[shm::kMaxRanksPerHost];
+    for (int r = 0; r < local_.size(); ++r) sources[r] = slot(r, reduced_) + low * n.slot_bytes();
+    void* mine = sources[local_.me()];
+    // Scaled at the end, when all hosts are in the sum.
     if (count > 0) {
-      if (!network_->can_start()) return false;
-      void* sources[shm::kMaxRanksPerHost];
-      for (int r = 0; r < local_.size(); ++r) sources[r] = slot(r, reduced_) + low * n.slot_bytes();
-      void* mine = sources[local_.me()];
-      // Scaled at the end, when all hosts are in the sum.
       kernels().reduce({n.slot_dtype, n.op, count, sources, static_cast<unsigned>(local_.size()),
                         &mine, 1, Scale{}});
-      now.shard.clear();
-      now.shard.numeric = {n.slot_dtype, n.slot_dtype, n.op, Scale{}, n.post};
-      now.shard.add(mine, mine, count);
-      network_->start({&now.shard, 0, count});
-      ++on_network_;
     }
-    now.network_end = on_network_;
+    now.shard.clear();
+    now.shard.numeric = {n.slot_dtype, n.slot_dtype, n.op, Scale{}, n.post};
+    now.shard.add(mine, mine, count);
+    // An empty shard too: blocks that overlap wait for those after them.
+    network_->start({&now.shard, 0, count});
     ++reduced_;
     return true;
   }
@@ -213,7 +222,7 @@ class TwoLevelReduce final : public native::Task {
   bool post_final() {
     // Results are posted in order: what was copied out before the next is final.
     if (network_ == nullptr || final_ == reduced_ || copied_out_ < final_) return false;
-    if (network_->finished() < chunk(final_).network_end) return false;
+    if (network_->finished() <= final_) return false;
     local_.post_result(local_.step + 2 * final_ + 1);
     ++final_;
     return true;
@@ -246,7 +255,6 @@ class TwoLevelReduce final : public native::Task {
   const uint32_t chunks_;
   std::unique_ptr<HostReduce> network_;  // null: this member drives no lane
   std::array<Chunk, kDepth> slots_;
-  uint64_t on_network_ = 0;
   // Chunks that have passed each station.
   uint32_t copied_in_ = 0, reduced_ = 0, final_ = 0, copied_out_ = 0;
 };
