@@ -229,6 +229,24 @@ double test_accuracy(Network& network, const Dataset& test, const horovod::Sessi
   return horovod::allreduce_value(correct, sum) / static_cast<double>(test.size());
 }
 
+// Every rank applied the same averages to the same start, so not a single bit may differ.
+bool all_ranks_are_equal(Network& network) {
+  double sum = 0.0;
+  double scale = 1.0;
+  for (Dense* layer : network.layers()) {
+    for (const Parameter* parameter : {&layer->weights, &layer->bias}) {
+      for (const float value : parameter->values) sum += value * (scale *= 1.0001);
+    }
+  }
+  horovod::Options options;
+  options.name = "check/smallest";
+  options.op = horovod::ReduceOp::kMin;
+  const double smallest = horovod::allreduce_value(sum, options);
+  options.name = "check/largest";
+  options.op = horovod::ReduceOp::kMax;
+  return smallest == horovod::allreduce_value(sum, options);
+}
+
 void train(const horovod::Session& session, int epochs) {
   const Dataset train_data = make_dataset(kTrainImages, 11);
   const Dataset test_data = make_dataset(kTestImages, 12);
@@ -277,6 +295,10 @@ void train(const horovod::Session& session, int epochs) {
           100.0 * std::chrono::duration<double>(communication).count() / seconds);
       std::fflush(stdout);
     }
+  }
+  const bool are_equal = all_ranks_are_equal(network);
+  if (session.rank() == 0) {
+    std::printf("all ranks hold %s parameters\n", are_equal ? "the same" : "DIFFERENT");
   }
 }
 

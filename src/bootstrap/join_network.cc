@@ -73,10 +73,13 @@ Result<Network> meet(Self self, store::Store& store, const net::Key& key, uint64
   // A key file may serve many jobs; this makes their connections strangers to each other.
   const net::Key mesh_key = key.derive(
       "horovod mesh", {reinterpret_cast<const uint8_t*>(roster.salt.data()), roster.salt.size()});
+  const Nanoseconds longest = net::TcpMeshOptions{}.wait_time;
   const net::TcpMeshOptions options{
       .rank = self.member.rank,
       .epoch = epoch,
       .interfaces = std::move(self.interfaces),
+      // Less than init waits for the streams: only the mesh knows why an address does not answer.
+      .wait_time = deadline.remaining(longest) / 10 * 9,
       .congestion_control = std::move(self.congestion_control),
       .encryption = self.member.uses_tls ? net::Encryption::kTls : net::Encryption::kNone};
   HVD_TRY_ASSIGN(network.mesh,

@@ -26,9 +26,7 @@ native::Executor::TaskMaker task_maker(native::Link& local, hosts::HostLink* hos
 }
 
 // Up to here every rank combines everybody's payload itself. Between hosts each rank's payload goes
-// to every host, so many ranks pay for it sooner. Where several ranks share a host, large
-// operations add in another order than small ones: the ring must never be too full for a payload,
-// or rounding would depend on time.
+// to every host, so many ranks pay for it sooner.
 uint32_t eager_limit_of(const ChannelOptions& options) {
   if (options.ranks.size() == 2) return 8 << 10;
   if (!options.spans_hosts()) return 32 << 10;
@@ -74,6 +72,8 @@ Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
       eager_limit_(eager_limit_of(options_)),
       kernels_(kernels()) {
   if (host_link_ == nullptr) return;
+  const hosts::HostLayout& layout = host_link_->layout();
+  if (layout.host_count() < layout.size()) crowded_hosts_ = &layout;
   mirrored_ = &host_.mirror()->open(
       {options_.id, options_.wire_id, board_, me(), {options_.ranks, options_.host_of}});
 }

@@ -26,6 +26,7 @@
 #include "engine/operation.h"
 #include "engine/role.h"
 #include "engine/statistics.h"
+#include "engine/works.h"
 #include "mirror/mirror.h"
 #include "negotiate/slot_table.h"
 #include "reduce/kernels.h"
@@ -208,6 +209,7 @@ class Channel final : private control::Directory {
   void fail(Status status);
   StepResult advance_large();
   std::unique_ptr<hosts::HostLink> make_host_link() const;
+  SetView set_view() const { return {size(), me(), &options_.ranks, crowded_hosts_}; }
   bool is_leaving(int member) const;
   void flush_mirror() {
     if (mirrored_ != nullptr) host_.mirror()->flush(*mirrored_);
@@ -224,7 +226,8 @@ class Channel final : private control::Directory {
   const std::vector<int> ranks_here_;
   control::Board board_;
   native::Link link_;
-  std::unique_ptr<hosts::HostLink> host_link_;  // null: all members are here
+  std::unique_ptr<hosts::HostLink> host_link_;        // null: all members are here
+  const hosts::HostLayout* crowded_hosts_ = nullptr;  // see SetView::hosts
   native::Executor executor_;
   negotiate::SlotTable slots_;
   control::Order order_;

@@ -128,7 +128,7 @@ bool Channel::run_uniform() {
   if (HVD_LIKELY(deposited)) {
     if (HVD_LIKELY(slot.is_plain && slot.plain_count > 0 && op->buffers[0].output != nullptr &&
                    !op->is_traced)) {
-      run_plain_allreduce(*op, slot, {size(), me(), &options_.ranks}, payloads);
+      run_plain_allreduce(*op, slot, set_view(), payloads);
       statistics_.small_operations.add();
       order_.consume();
       finish_plain(*op);
@@ -276,7 +276,7 @@ SlotPtr Channel::adopt_plan(const std::vector<const wire::Request*>& requests,
   slot->plan = std::move(plan);
   slot->is_unnamed = any.tensors.empty() || any.tensors[0].name.empty();
   slot->key = slot->is_unnamed ? signature_hash(slot->request_of(me())) : control::key_of(any, 0);
-  derive(*slot, {size(), me(), &options_.ranks}, eager_limit_);
+  derive(*slot, set_view(), eager_limit_);
   if (host_link_ != nullptr) slot->may_share = false;
   const bool internal =
       any.kind == wire::Kind::kProcessSetAdd || any.kind == wire::Kind::kProcessSetRemove;
@@ -307,7 +307,7 @@ void Channel::remember(const SlotPtr& slot) {
 
 void Channel::run_small(Operation& op, Slot& slot, const std::byte* const* payloads) {
   if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
-  run_small_operation(op, slot, {size(), me(), &options_.ranks}, payloads);
+  run_small_operation(op, slot, set_view(), payloads);
   statistics_.small_operations.add();
   finish(op, op.status);
 }
@@ -322,7 +322,7 @@ bool Channel::all_share(const Slot& slot, std::span<const Mark> marks) const {
 void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) {
   if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
   flight_.set_state(op.flight, FlightState::kRunning);
-  build_work(op, slot, {size(), me(), &options_.ranks});
+  build_work(op, slot, set_view());
   running_.push_back(&op);  // before anything can fail: whatever is here is failed with the channel
   if (all_share(slot, marks)) {
     if (!map_shared(op, slot, marks)) return;

@@ -280,7 +280,7 @@ void Channel::deposit(const Operation& op, std::byte* to) const {
     }
     return;
   }
-  write_deposit(op, op.slot->request_of(me()), {size(), me(), &options_.ranks}, to);
+  write_deposit(op, op.slot->request_of(me()), set_view(), to);
 }
 
 // In place, and every buffer in shared memory: peers get the offsets instead of the data.

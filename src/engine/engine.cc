@@ -121,6 +121,18 @@ Result<std::unique_ptr<Engine>> Engine::start(EngineOptions options) {
   return engine;
 }
 
+namespace {
+
+// Looks before a waiting thread sleeps. One at shared memory takes 30 ns; one at the streams of
+// other hosts is a system call per host, and may keep a core from whom we wait for: hosts can be
+// containers of one machine.
+int spins_for(const topology::HostMap& hosts) {
+  const auto others = static_cast<int>(hosts.ranks_of.size()) - 1;
+  return others < 1 ? 4000 : std::max(32, 250 / others);
+}
+
+}  // namespace
+
 Engine::Engine(EngineOptions options, std::unique_ptr<shm::Job> job)
     : number_(next_engine_number()),
       topology_(std::move(options.topology)),
@@ -143,8 +155,8 @@ Engine::Engine(EngineOptions options, std::unique_ptr<shm::Job> job)
   // what ~110 us of spinning do.
   const auto ranks_here = static_cast<int>(job_->ranks_here().size());
   const bool crowded = ranks_here > job_->core_count();
-  spin_count_ =
-      settings_.spin_count >= 0 ? static_cast<int>(settings_.spin_count) : (crowded ? 0 : 4000);
+  spin_count_ = settings_.spin_count >= 0 ? static_cast<int>(settings_.spin_count)
+                                          : (crowded ? 0 : spins_for(hosts_));
   yield_count_ =
       settings_.yield_count >= 0 ? static_cast<int>(settings_.yield_count) : (crowded ? 50 : 0);
   quick_polls_ = std::min(spin_count_, 48);

@@ -18,6 +18,7 @@ inline constexpr Nanoseconds kOverflowSleep = std::chrono::milliseconds(1);
 // Polls without progress before a peer that nobody drives is woken (about 6 us).
 inline constexpr int kLateRingPolls = 200;
 inline constexpr int kBlindYields = 8;
+inline constexpr int kSpinsPerYield = 16;
 
 template <typename Done>
 void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
@@ -56,7 +57,11 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
     }
     if (idle == kLateRingPolls) statistics_.late_rings.add(first.ring_late_peers());
     if (idle < spin_count_) {
-      cpu_pause();
+      if (mirror_ != nullptr && idle % kSpinsPerYield == 0) {
+        sched_yield();  // hvd-net and ranks of other hosts may need this core
+      } else {
+        cpu_pause();
+      }
       continue;
     }
     // A peer that nobody drives may be about to call: it gets a few turns before we sleep.

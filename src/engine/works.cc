@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "base/bytes.h"
+#include "base/cpu.h"
+#include "collective/hosts/small_combine.h"
 #include "collective/native/adasum.h"
 #include "shm/job_layout.h"
 
@@ -206,6 +208,14 @@ struct SmallRun {
   const std::byte* const* payloads;
 };
 
+void combine(const SetView& set, const native::Numeric& numeric, const native::Combine& args) {
+  if (HVD_UNLIKELY(set.hosts != nullptr)) {
+    hosts::combine_by_host(*set.hosts, numeric, args);
+  } else {
+    native::combine(numeric, args);
+  }
+}
+
 void small_allreduce(const SmallRun& s) {
   const wire::Request& request = s.slot.requests[0];
   const std::byte* slots[shm::kMaxRanks];
@@ -216,9 +226,10 @@ void small_allreduce(const SmallRun& s) {
     if (count == 0) continue;
     for (int r = 0; r < s.set.size; ++r)
       slots[r] = s.payloads[r] == nullptr ? kZeros : s.payloads[r] + offset;
-    native::combine(n, {slots, static_cast<unsigned>(s.set.size), static_cast<unsigned>(s.set.me),
-                        static_cast<const std::byte*>(s.op.buffers[t].input),
-                        static_cast<std::byte*>(s.op.buffers[t].output), nullptr, count});
+    combine(s.set, n,
+            {slots, static_cast<unsigned>(s.set.size), static_cast<unsigned>(s.set.me),
+             static_cast<const std::byte*>(s.op.buffers[t].input),
+             static_cast<std::byte*>(s.op.buffers[t].output), nullptr, count});
     offset += count * n.slot_bytes();
   }
 }
@@ -308,9 +319,9 @@ void small_reducescatter(const SmallRun& s) {
     const auto* own = static_cast<const std::byte*>(s.op.buffers[t].input);
     if (count > 0) {
       for (int r = 0; r < s.set.size; ++r) slots[r] = s.payloads[r] + offset + begin[me];
-      native::combine(
-          n, {slots, static_cast<unsigned>(s.set.size), static_cast<unsigned>(me), own + begin[me],
-              static_cast<std::byte*>(s.op.buffers[t].output), nullptr, count});
+      combine(s.set, n,
+              {slots, static_cast<unsigned>(s.set.size), static_cast<unsigned>(me), own + begin[me],
+               static_cast<std::byte*>(s.op.buffers[t].output), nullptr, count});
     }
     offset += request.tensors[t].bytes();
   }
@@ -321,6 +332,13 @@ void small_reducescatter(const SmallRun& s) {
 void run_plain_allreduce(Operation& op, const Slot& slot, const SetView& set,
                          const std::byte* const* payloads) {
   const wire::Request& request = slot.requests[0];
+  if (HVD_UNLIKELY(set.hosts != nullptr)) {
+    return hosts::combine_by_host(
+        *set.hosts, numeric_of(request, request.tensors[0].dtype, set.size),
+        {payloads, static_cast<unsigned>(set.size), static_cast<unsigned>(set.me),
+         static_cast<const std::byte*>(op.buffers[0].input),
+         static_cast<std::byte*>(op.buffers[0].output), nullptr, slot.plain_count});
+  }
   const void* sources[shm::kMaxRanks];
   for (int r = 0; r < set.size; ++r) sources[r] = payloads[r];
   sources[set.me] = op.buffers[0].input;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "collective/hosts/layout.h"
 #include "collective/native/numeric.h"
 #include "engine/operation.h"
 #include "negotiate/slot_table.h"
@@ -15,6 +16,8 @@ struct SetView {
   int size;
   int me;  // set rank
   const std::vector<int32_t>* global_ranks;
+  // Where members of several hosts share some of them, and so are combined host by host; else null.
+  const hosts::HostLayout* hosts = nullptr;
 };
 
 native::Numeric numeric_of(const wire::Request& request, DType dtype, int set_size);

@@ -76,6 +76,8 @@ class Mirror {
   void descriptors(std::vector<Descriptor>& out) HVD_EXCLUDES(receive_mutex_);
   bool has_unsent();
   int mesh_descriptor() const { return mesh_.descriptor(); }
+  // Lets in who dials and puts out who only seems to: strangers come while the job opens nothing.
+  void tend_mesh() { mesh_.poll(); }
 
  private:
   struct Peer {

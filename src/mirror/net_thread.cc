@@ -68,6 +68,7 @@ void NetThread::main(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     if (std::chrono::steady_clock::now() >= next_life_sign_) {
       mirror_.say_alive();
+      mirror_.tend_mesh();
       next_life_sign_ = std::chrono::steady_clock::now() + kLifeSignPeriod;
     }
     if (!nap()) watch(stop);
@@ -113,6 +114,7 @@ void NetThread::watch(const std::stop_token& stop) {
     uint64_t count = 0;
     (void)!read(event_.get(), &count, sizeof count);
   }
+  if (items[1].revents != 0) mirror_.tend_mesh();
   bool data_is_ready = false;
   for (size_t i = data_begin; i < items.size(); ++i) data_is_ready |= items[i].revents != 0;
   if (data_is_ready) {

@@ -1,9 +1,13 @@
 // network_hosts.h - hosts with networks of their own: namespaces that this test process holds, on a
-// bridge in a namespace of its own. Needs root; nothing has a name outside, so nothing is left.
+// bridge in a namespace of its own. Each has its name, its addresses, its mounts and its /dev/shm.
+// Needs root; nothing has a name outside, so nothing is left.
 #pragma once
 
+#include <arpa/inet.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -18,11 +22,15 @@ namespace hvd::test {
 // The test process itself moves into a new network: one fixture per process.
 class NetworkHosts {
  public:
-  // False: not permitted here.
-  bool create(const std::vector<std::string>& names) {
-    if (::unshare(CLONE_NEWNET) != 0) return false;
+  enum class Family { kIpv4, kIpv6 };
+
+  // False: not permitted here, or a tool is missing; problem() says which step failed.
+  bool create(const std::vector<std::string>& names, Family family = Family::kIpv4) {
+    family_ = family;
+    if (::unshare(CLONE_NEWNET) != 0) return note(false, "a network namespace of its own");
     if (!run("ip link set lo up && ip link add br0 type bridge && ip link set br0 up && "
-             "ip addr add 10.99.0.100/24 dev br0")) {
+             "ip addr add " +
+             numbered_address(100) + " dev br0" + address_flag())) {
       return false;
     }
     int number = 0;
@@ -32,6 +40,7 @@ class NetworkHosts {
     write_stub();
     return true;
   }
+  const std::string& problem() const { return problem_; }
 
   ~NetworkHosts() {
     for (const auto& [name, pid] : holders_) {
@@ -46,55 +55,156 @@ class NetworkHosts {
   }
   // A program in a host's network and under its name.
   std::vector<std::string> enter(const std::string& name, std::vector<std::string> command) const {
-    const std::vector<std::string> words = {"/usr/bin/nsenter", "-t",
-                                            std::to_string(holders_.at(name)), "-n", "-u"};
+    const std::vector<std::string> words = {
+        "/usr/bin/nsenter", "-t", std::to_string(holders_.at(name)), "-n", "-u", "-m"};
     command.insert(command.begin(), words.begin(), words.end());
     return command;
   }
-  bool set_link(const std::string& name, const char* state) const {
+  // A shell command on a host.
+  bool run_on(const std::string& name, const std::string& command) {
+    return run("nsenter -t " + std::to_string(holders_.at(name)) + " -n -u -m sh -c '" + command +
+               "'");
+  }
+  bool set_link(const std::string& name, const char* state) {
     return run("ip link set v-" + name + " " + state);
+  }
+  // What the host sends and gets, for example "50mbit".
+  bool limit_rate(const std::string& name, const std::string& rate) {
+    const std::string shape = " root tbf rate " + rate + " burst 64kb latency 50ms";
+    return run("tc qdisc add dev v-" + name + shape) &&
+           run_on(name, "tc qdisc add dev eth0" + shape);
+  }
+  // A second network that looks good and carries nothing: everybody is said to be a neighbour, and
+  // what is sent goes nowhere.
+  bool add_dead_network() {
+    int number = 0;
+    for (const auto& [name, pid] : holders_) {
+      const std::string there = std::to_string(pid);
+      std::string commands =
+          "ip link set eth1 up && ip addr add 10.98.0." + std::to_string(++number) + "/24 dev eth1";
+      for (size_t peer = 1; peer <= holders_.size(); ++peer) {
+        commands += " && ip neigh replace 10.98.0." + std::to_string(peer) +
+                    " lladdr 02:00:00:00:00:01 dev eth1";
+      }
+      if (!run("ip link add d-" + name + " up type veth peer name eth1 netns " + there) ||
+          !run_on(name, commands)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // A TCP socket in a host's network.
+  UniqueFd socket_on(const std::string& name) const {
+    const UniqueFd here(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+    const std::string path = "/proc/" + std::to_string(holders_.at(name)) + "/ns/net";
+    const UniqueFd there(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (::setns(there.get(), CLONE_NEWNET) != 0) return UniqueFd();
+    UniqueFd made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::setns(here.get(), CLONE_NEWNET) != 0) std::abort();
+    return made;
+  }
+
+  // Numeric, as in the socket of a listener.
+  std::string address(const std::string& name) const {
+    const std::string text = numbered_address(numbers_.at(name));
+    return text.substr(0, text.find('/'));
+  }
+
+  struct Endpoint {
+    int family;
+    std::string address;
+    int port;
+  };
+  // Every TCP port on which somebody listens on a host; "" is the network of the test itself.
+  std::vector<Endpoint> listening(const std::string& name) const {
+    const std::string process = name.empty() ? "self" : std::to_string(holders_.at(name));
+    std::vector<Endpoint> found;
+    read_sockets("/proc/" + process + "/net/tcp", AF_INET, found);
+    read_sockets("/proc/" + process + "/net/tcp6", AF_INET6, found);
+    return found;
   }
 
  private:
-  static bool run(const std::string& command) { return std::system(command.c_str()) == 0; }
+  bool note(bool is_good, const std::string& what) {
+    if (!is_good) problem_ = what + " is not permitted or failed";
+    return is_good;
+  }
+  bool run(const std::string& command) {
+    return note(std::system(command.c_str()) == 0, "'" + command + "'");
+  }
+  std::string numbered_address(int number) const {
+    return family_ == Family::kIpv4 ? "10.99.0." + std::to_string(number) + "/24"
+                                    : "fd00:99::" + std::to_string(number) + "/64";
+  }
+  // IPv6 addresses are usable at once only without the search for duplicates.
+  std::string address_flag() const { return family_ == Family::kIpv4 ? "" : " nodad"; }
+
+  [[noreturn]] static void hold(const std::string& name, int ready) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const bool is_good = ::unshare(CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWNS) == 0 &&
+                         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                         ::mount("tmpfs", "/dev/shm", "tmpfs", 0, nullptr) == 0 &&
+                         ::sethostname(name.c_str(), name.size()) == 0;
+    [[maybe_unused]] const ssize_t written = ::write(ready, is_good ? "1" : "0", 1);
+    while (true) ::pause();
+  }
 
   bool add_host(const std::string& name, int number) {
     int ready[2];
     if (::pipe(ready) != 0) return false;
     const pid_t pid = ::fork();
-    if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const bool is_good = ::unshare(CLONE_NEWNET | CLONE_NEWUTS) == 0 &&
-                           ::sethostname(name.c_str(), name.size()) == 0;
-      [[maybe_unused]] const ssize_t written = ::write(ready[1], is_good ? "1" : "0", 1);
-      while (true) ::pause();
-    }
+    if (pid == 0) hold(name, ready[1]);
     holders_[name] = pid;
+    numbers_[name] = number;
     char answer = '0';
     const bool is_good = ::read(ready[0], &answer, 1) == 1 && answer == '1';
     ::close(ready[0]);
     ::close(ready[1]);
-    const std::string enter = "nsenter -t " + std::to_string(pid) + " -n ";
-    const std::string address = "10.99.0." + std::to_string(number) + "/24";
-    return is_good && run("ip link add v-" + name + " type veth peer name eth0 netns " +
-                          std::to_string(pid) + " && ip link set v-" + name + " master br0 up && " +
-                          enter + "ip link set lo up && " + enter + "ip addr add " + address +
-                          " dev eth0 && " + enter + "ip link set eth0 up");
+    return note(is_good, "a host in namespaces of its own") &&
+           run("ip link add v-" + name + " type veth peer name eth0 netns " + std::to_string(pid) +
+               " && ip link set v-" + name + " master br0 up") &&
+           run_on(name, "ip link set lo up && ip addr add " + numbered_address(number) +
+                            " dev eth0" + address_flag() + " && ip link set eth0 up");
   }
 
   void write_stub() const {
     std::ofstream stub(directory_ / "ssh");
     stub << "#!/bin/sh\ncase $1 in\n";
     for (const auto& [name, pid] : holders_) {
-      stub << name << ") exec nsenter -t " << pid << " -n -u sh -c \"$2\" ;;\n";
+      stub << name << ") exec nsenter -t " << pid << " -n -u -m sh -c \"$2\" ;;\n";
     }
     stub << "esac\nexit 255\n";
     stub.close();
     std::filesystem::permissions(directory_ / "ssh", std::filesystem::perms::owner_all);
   }
 
+  // The kernel prints addresses as words of the machine's byte order.
+  static void read_sockets(const std::string& path, int family, std::vector<Endpoint>& out) {
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    while (std::getline(file, line)) {
+      std::istringstream words(line);
+      std::string slot, local, remote, state;
+      words >> slot >> local >> remote >> state;
+      if (state != "0A") continue;  // LISTEN
+      const size_t colon = local.find(':');
+      std::array<uint32_t, 4> raw{};
+      for (size_t i = 0; i * 8 < colon; ++i) {
+        raw[i] = static_cast<uint32_t>(std::stoul(local.substr(i * 8, 8), nullptr, 16));
+      }
+      char text[INET6_ADDRSTRLEN] = {};
+      ::inet_ntop(family, raw.data(), text, sizeof text);
+      out.push_back({family, text, std::stoi(local.substr(colon + 1), nullptr, 16)});
+    }
+  }
+
   TemporaryDirectory directory_;
+  Family family_ = Family::kIpv4;
+  std::string problem_;
   std::map<std::string, pid_t> holders_;
+  std::map<std::string, int> numbers_;
 };
 
 }  // namespace hvd::test

@@ -1,0 +1,56 @@
+#include "collective/hosts/small_combine.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "shm/job_layout.h"
+
+namespace hvd::hosts {
+namespace {
+
+using native::Combine;
+using native::Numeric;
+
+constexpr size_t kBlockElements = 256;
+constexpr size_t kBlockBytes = kBlockElements * 8;
+
+// One block per host, one for this member's elements and one for the result.
+std::byte* scratch(size_t blocks) {
+  thread_local std::vector<std::byte> memory;
+  if (memory.size() < blocks * kBlockBytes) memory.resize(blocks * kBlockBytes);
+  return memory.data();
+}
+
+}  // namespace
+
+void combine_by_host(const HostLayout& layout, const Numeric& n, const Combine& args) {
+  const auto hosts = static_cast<size_t>(layout.host_count());
+  std::byte* const memory = scratch(hosts + 2);
+  std::byte* const mine = memory + hosts * kBlockBytes;
+  std::byte* const result = mine + kBlockBytes;
+  const Numeric between{n.slot_dtype, n.slot_dtype, n.op, Scale{}, n.post};
+  const auto my_host = static_cast<unsigned>(layout.host(static_cast<int>(args.own)));
+  for (size_t at = 0; at < args.count; at += kBlockElements) {
+    const size_t count = std::min(kBlockElements, args.count - at);
+    native::put(n, mine, args.in == nullptr ? nullptr : args.in + at * n.element_bytes(), count);
+    const std::byte* of_host[shm::kMaxRanks];
+    for (size_t host = 0; host < hosts; ++host) {
+      const void* sources[shm::kMaxRanks];
+      const std::vector<int>& members = layout.on_host(static_cast<int>(host));
+      for (size_t i = 0; i < members.size(); ++i) {
+        const auto member = static_cast<unsigned>(members[i]);
+        sources[i] = member == args.own ? mine : args.slots[member] + at * n.slot_bytes();
+      }
+      void* sum = memory + host * kBlockBytes;
+      kernels().reduce({n.slot_dtype, n.op, count, sources, static_cast<unsigned>(members.size()),
+                        &sum, 1, Scale{}});
+      of_host[host] = static_cast<const std::byte*>(sum);
+    }
+    native::combine(between, {of_host, static_cast<unsigned>(hosts), my_host, of_host[my_host],
+                              result, nullptr, count});
+    native::get(n, args.out == nullptr ? nullptr : args.out + at * n.element_bytes(), result,
+                count);
+  }
+}
+
+}  // namespace hvd::hosts

@@ -1,0 +1,17 @@
+// small_combine.h - a small reduction whose payloads all lie on this host, in the order of a large
+// one: members of a host first, then the hosts, each rounded once. So the bits of a result do not
+// depend on the way that an operation took. Needs the engine role (uses a scratch block of the
+// thread).
+#pragma once
+
+#include "collective/hosts/layout.h"
+#include "collective/native/numeric.h"
+
+namespace hvd::hosts {
+
+// As native::combine, which does the same where every host has one member; `slot_out` is not
+// written.
+void combine_by_host(const HostLayout& layout, const native::Numeric& numeric,
+                     const native::Combine& args);
+
+}  // namespace hvd::hosts

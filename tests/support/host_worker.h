@@ -1,0 +1,22 @@
+// host_worker.h - what a rank of a job on several hosts does: a test program that horovodrun starts
+// again as a rank takes its role from its arguments. Failed EXPECT_s make the rank exit with 1.
+#pragma once
+
+#include <optional>
+
+namespace hvd::testing {
+
+// The argument that makes a test program a rank; the role and its arguments follow.
+inline constexpr char kRankFlag[] = "--rank";
+
+//   operations           every operation against its reference
+//   steps COUNT BYTES    so many allreduces; says "runs" behind the first, "done" behind the last
+//   until-failure BYTES  allreduces until one fails; says when and why, and exits with 1
+//   stubborn BYTES       the same, deaf to SIGTERM and SIGINT
+//   wait FIFO            waits in a barrier for rank 0, which reads a line from the pipe first;
+//   says
+//                        how much processor time that took
+// The exit code, or nullopt: this process is no rank.
+std::optional<int> run_as_rank(int argc, char** argv);
+
+}  // namespace hvd::testing
