@@ -118,6 +118,20 @@ typedef struct hvd_topology {
 #define HVD_TOPOLOGY_INIT \
   { -1, -1, -1, -1, -1, -1 }
 
+/* A store that all ranks of the job already share (torchrun's, a batch system's), for jobs on
+ * several hosts that horovodrun did not start: addresses travel through it, and a fresh key unless
+ * HOROVOD_KEY_FILE names one, so it must be trusted. Called by the thread that calls hvd_init,
+ * before it returns. Both return 0 on success, 1 when the time is over, anything else on failure.
+ */
+typedef struct hvd_exchange {
+  void* context;
+  int32_t (*set)(void* context, const char* key, const void* value, size_t bytes);
+  /* Waits for the key. Writes at most `capacity` bytes to `buffer` and the true size to `bytes`; a
+   * larger value is asked for again with a larger buffer. */
+  int32_t (*get)(void* context, const char* key, void* buffer, size_t capacity, size_t* bytes,
+                 int64_t timeout_ns);
+} hvd_exchange;
+
 typedef struct hvd_init_options {
   uint32_t struct_size;
   int32_t progress; /* hvd_progress; DEFAULT: HOROVOD_PROGRESS or automatic */
@@ -130,6 +144,7 @@ typedef struct hvd_init_options {
   const int32_t* process_set_sizes;
   int32_t process_set_count;
   int32_t dynamic_process_sets; /* 1: allow add/remove, as HOROVOD_DYNAMIC_PROCESS_SETS does */
+  hvd_exchange exchange;        /* all NULL: from the environment */
 } hvd_init_options;
 HVD_API void hvd_init_options_init(hvd_init_options* options);
 

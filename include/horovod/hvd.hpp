@@ -107,6 +107,7 @@ struct SessionOptions {
   std::vector<std::vector<int32_t>> process_sets;  // static sets; they get the ids 1, 2, ...
   bool dynamic_process_sets = false;
   hvd_progress progress = HVD_PROGRESS_DEFAULT;
+  hvd_exchange exchange = {};  // a store that the ranks share; see hvd.h
 };
 
 // The membership of this process in the job: init when built, shutdown when destroyed. One at a
@@ -118,6 +119,7 @@ class Session {
     hvd_init_options_init(&raw);
     raw.topology = options.topology;
     raw.progress = options.progress;
+    raw.exchange = options.exchange;
     raw.dynamic_process_sets = options.dynamic_process_sets ? 1 : 0;
     if (!options.job_id.empty()) raw.job_id = options.job_id.c_str();
     std::vector<int32_t> ranks;

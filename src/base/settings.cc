@@ -172,12 +172,54 @@ constexpr Row kResourceRows[] = {
         [](Settings& s, const Value& v) { s.yield_count = v.integer; }),
 };
 
+// Read while the ranks of several hosts find each other (src/bootstrap, src/net); checked here,
+// before anything else happens.
+constexpr Range<int64_t> kPort{.least = 1, .most = 65535};
+constexpr Row kNetworkRows[] = {
+    text("HOROVOD_KEY_FILE",
+         "File with the key of the job: 32 bytes or 64 hexadecimal digits, mode 0600, the same on "
+         "every host. Needed where neither `horovodrun` nor the launcher carries a key."),
+    integer("HOROVOD_KEY_FD", {.least = 0, .most = INT32_MAX}, "",
+            "Open descriptor with the key of the job; set by `horovodrun`, wins over the file."),
+    text("HOROVOD_STORE_ADDRESSES",
+         "Addresses of the store that `horovodrun` serves; set by `horovodrun`."),
+    text(
+        "HOROVOD_RENDEZVOUS_ADDR",
+        "Name or address of rank 0's host, where rank 0 serves the store of a job that was started "
+        "by hand."),
+    integer("HOROVOD_RENDEZVOUS_PORT", kPort, "", "Its port."),
+    text("HOROVOD_GLOO_RENDEZVOUS_ADDR", "The same under the original's name."),
+    integer("HOROVOD_GLOO_RENDEZVOUS_PORT", {.least = -1, .most = 65535}, "", "Its port."),
+    integer(
+        "HOROVOD_STORE_PORT", kPort, "",
+        "Port of the store on the first host that the launcher names (`MASTER_ADDR`, the first "
+        "node of a Slurm step, pod or SageMaker host), instead of the one that follows from the "
+        "job."),
+    text("HOROVOD_GLOO_IFACE",
+         "Network interfaces to use, separated by commas; unset: all that are up."),
+    flag("HOROVOD_TLS",
+         "Encrypt everything between hosts with TLS (OpenSSL must be installed); the same on every "
+         "rank."),
+    text("HOROVOD_TCP_CONGESTION",
+         "TCP congestion control between hosts, as in `/proc/sys/net/ipv4/tcp_available_congestion_"
+         "control`; unset: that of the system."),
+};
+
 // Read by `horovodrun` itself; checked here as well, because its workers inherit them.
 constexpr Row kLauncherRows[] = {
     decimal("HOROVOD_TERMINATION_GRACE_SECONDS", {.least = 0, .most = 31536000}, "5",
             "How long workers have between SIGTERM and SIGKILL when `horovodrun` ends them."),
     integer("HOROVOD_START_TIMEOUT", {.least = 1, .most = 31536000}, "",
             "Seconds that workers have to come together; stands in for `--start-timeout`."),
+    text("HOROVOD_REMOTE_EXECUTABLE", "Path of `horovodrun` on other hosts; unset: as here."),
+    text("HOROVOD_SSH_COMMAND",
+         "Program and arguments that take the place of ssh: called with a host and one word to be "
+         "read by a shell."),
+    text(
+        "HOROVOD_RUN_DIRECTORY",
+        "Folder that all hosts share, for functions of `horovod.run` that are too large to be sent "
+        "(32 MiB)."),
+    text("HOROVOD_RUN_FOLDER", "Files of a `horovod.run` on each host; set by it."),
 };
 
 // Knobs of the original. Scripts that set them keep working, and a typo in them is still found.
@@ -223,6 +265,7 @@ constexpr Group kTable[] = {
     {"Stalls and failures", kFailureRows},
     {"Timeline and log", kObservationRows},
     {"Memory and waiting", kResourceRows},
+    {"Several hosts", kNetworkRows},
     {"Launcher", kLauncherRows},
     {"Accepted for compatibility", kCompatibilityRows},
 };

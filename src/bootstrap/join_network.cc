@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/host_identity.h"
+#include "bootstrap/pmi_client.h"
 #include "bootstrap/store_place.h"
 #include "net/tcp_mesh.h"
 #include "store/client.h"
@@ -114,28 +115,69 @@ Result<net::Key> agree_on_key(const topology::Topology& topology, const Environm
   return net::Key::parse(bytes);
 }
 
+// Runs the store at `place`, unless this process does already.
+Result<std::vector<net::Address>> host_again(const StorePlace& place, const Self& self,
+                                             const net::Key& key, Memory& memory) {
+  std::optional<HostedStore>& hosted = memory.hosted;
+  if (hosted && (hosted->place != place.addresses || !(hosted->key == key))) hosted.reset();
+  if (!hosted) {
+    HVD_TRY_ASSIGN(auto server, host_store(place, self, key));
+    hosted.emplace(HostedStore{place.addresses, key, std::move(server)});
+  }
+  return hosted->server->addresses();
+}
+
+// Through a store at a place that all ranks know.
+Result<Network> join_at(const StorePlace& place, Self self, const net::Key& key,
+                        const store::ClientOptions& options, Deadline deadline, Memory& memory) {
+  std::vector<net::Address> addresses = net::dial_order(place.addresses, self.interfaces);
+  if (place.host == StorePlace::Host::kRank0 && options.rank == 0) {
+    HVD_TRY_ASSIGN(addresses, host_again(place, self, key, memory));
+  }
+  store::Client client(std::move(addresses), key, options);
+  return meet(std::move(self), client, key, options.epoch, deadline);
+}
+
+// Through the store that was made known through PMI, in this init or an earlier one.
+Result<Network> join_again(const PmiMeeting& meeting, Self self,
+                           const store::ClientOptions& options, Deadline deadline) {
+  store::Client client(net::dial_order(meeting.addresses, self.interfaces), meeting.key, options);
+  return meet(std::move(self), client, meeting.key, options.epoch, deadline);
+}
+
 }  // namespace
+
+bool launcher_runs_store(const Environment& environment) {
+  return text_variable(environment, "HOROVOD_STORE_ADDRESSES").has_value();
+}
+
+Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
+                             uint64_t epoch, Deadline deadline, Memory& memory) {
+  HVD_TRY_ASSIGN(auto place, named_store_place(environment, deadline));
+  HVD_TRY_ASSIGN(const auto key, find_key(environment, deadline));
+  const store::ClientOptions options{.epoch = epoch, .rank = topology.rank};
+  if (!place && (memory.pmi || has_process_manager(environment))) {
+    HVD_TRY_ASSIGN(Self self, look_at_self(topology, environment));
+    if (!memory.pmi) {
+      HVD_TRY_ASSIGN(memory.pmi,
+                     meet_through_pmi(topology, environment, self.usable, key, deadline));
+    }
+    return join_again(*memory.pmi, std::move(self), options, deadline);
+  }
+  if (!place) {
+    HVD_TRY_ASSIGN(place, launcher_store_place(topology, environment, deadline));
+  }
+  if (!key) return missing_key(topology, *place);
+  HVD_TRY_ASSIGN(Self self, look_at_self(topology, environment));
+  return join_at(*place, std::move(self), *key, options, deadline, memory);
+}
 
 Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
                              uint64_t epoch, Deadline deadline) {
-  HVD_TRY_ASSIGN(const StorePlace place, find_store_place(environment, deadline));
-  HVD_TRY_ASSIGN(const auto key, find_key(environment, deadline));
-  if (!key) {
-    return precondition_error(concat(
-        "rank ", topology.rank, " (host ", topology.hostname, "): ", place.source,
-        " names the rendezvous store, but there is no key: set HOROVOD_KEY_FILE to a file with 32 "
-        "random bytes, mode 0600, the same on every host"));
-  }
-  HVD_TRY_ASSIGN(Self self, look_at_self(topology, environment));
-  std::unique_ptr<store::ServerThread> server;
-  std::vector<net::Address> addresses = net::dial_order(place.addresses, self.interfaces);
-  if (place.host == StorePlace::Host::kRank0 && topology.rank == 0) {
-    HVD_TRY_ASSIGN(server, host_store(place, self, *key));
-    addresses = server->addresses();
-  }
-  store::Client client(std::move(addresses), *key, {.epoch = epoch, .rank = topology.rank});
-  HVD_TRY_ASSIGN(Network network, meet(std::move(self), client, *key, epoch, deadline));
-  network.store = std::move(server);
+  Memory memory;
+  HVD_TRY_ASSIGN(Network network, join_network(topology, environment, epoch, deadline, memory));
+  if (memory.hosted) network.store = std::move(memory.hosted->server);
+  if (memory.pmi) network.store = std::move(memory.pmi->server);
   return network;
 }
 

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "bootstrap/pmi_meeting.h"
 #include "net/key.h"
 #include "net/mesh.h"
 #include "store/server_thread.h"
@@ -21,18 +22,39 @@ namespace hvd::bootstrap {
 
 struct Network {
   topology::HostMap hosts;
-  // Where rank 0 runs the store for a job without our launcher; null elsewhere. Others may still
-  // read from it when rank 0 is done, so it lives as long as the network.
+  // Where rank 0 runs the store for a job without our launcher and has no Memory; null elsewhere.
+  // Others may still read from it when rank 0 is done, so it lives as long as the network.
   std::unique_ptr<store::ServerThread> store;
   std::unique_ptr<net::Mesh> mesh;
 };
 
+// A store that rank 0 runs at a place that all ranks know.
+struct HostedStore {
+  std::vector<net::Address> place;
+  net::Key key;
+  std::unique_ptr<store::ServerThread> server;
+};
+
+// What a process keeps from one init to the next. Ranks that are quicker with the next init come to
+// a store while rank 0 is still leaving the job before, so a store stays.
+struct Memory {
+  std::optional<PmiMeeting> pmi{};
+  std::optional<HostedStore> hosted{};
+};
+
 // The store is, in this order: HOROVOD_STORE_ADDRESSES (set by horovodrun); one that rank 0 runs at
 // HOROVOD_RENDEZVOUS_ADDR:HOROVOD_RENDEZVOUS_PORT, HOROVOD_GLOO_RENDEZVOUS_ADDR:_PORT or
-// MASTER_ADDR:HOROVOD_STORE_PORT. The key comes from HOROVOD_KEY_FD or HOROVOD_KEY_FILE. Without
-// them: PRECONDITION_ERROR that says how to give them.
+// MASTER_ADDR:HOROVOD_STORE_PORT; one that rank 0 makes known through PMI; one at the first host
+// that the launcher names. The key comes from HOROVOD_KEY_FD or HOROVOD_KEY_FILE; through PMI a
+// fresh one can travel. Without them: PRECONDITION_ERROR that says how to give them.
+Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
+                             uint64_t epoch, Deadline deadline, Memory& memory);
+// For a process that joins once.
 Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
                              uint64_t epoch, Deadline deadline);
+
+// horovodrun started this job.
+bool launcher_runs_store(const Environment& environment);
 
 // The same through a store that the caller brings (torch, MPI). If the environment names no key, a
 // fresh one travels through that store, which must then be trusted.

@@ -16,12 +16,6 @@ namespace {
 
 using topology::text_variable;
 
-constexpr char kHowToStart[] =
-    "this job has ranks on several hosts, but nothing says how they find each other: start it with "
-    "horovodrun; or with mpirun or torchrun and a front end that passes their store on; or set on "
-    "every rank HOROVOD_RENDEZVOUS_ADDR and HOROVOD_RENDEZVOUS_PORT (a free port of rank 0's host) "
-    "and HOROVOD_KEY_FILE (a file with 32 random bytes, mode 0600, the same on every host)";
-
 // Names of pods and of containers that start may not resolve at once.
 constexpr auto kPauseBetweenLookups = std::chrono::milliseconds(200);
 
@@ -61,6 +55,40 @@ Result<std::vector<net::Address>> resolve(const std::string& name, uint16_t port
   }
 }
 
+constexpr char kNoPlace[] =
+    "this job has ranks on several hosts, but nothing says how they find each other: ";
+constexpr char kByHand[] =
+    "set on every rank HOROVOD_RENDEZVOUS_ADDR and HOROVOD_RENDEZVOUS_PORT (a free port of rank "
+    "0's "
+    "host) and HOROVOD_KEY_FILE (a file with 32 random bytes, mode 0600, the same on every host), "
+    "or "
+    "use horovodrun";
+constexpr char kKeyFile[] =
+    "HOROVOD_KEY_FILE to a file with 32 random bytes (head -c 32 /dev/urandom), mode 0600, that "
+    "every host sees";
+
+// What is missing differs from launcher to launcher.
+std::string how_to_start(topology::Launcher launcher) {
+  using topology::Launcher;
+  switch (launcher) {
+    case Launcher::kTorchrun:
+      return concat(
+          "horovod.torch passes torchrun's own store on; another program sets "
+          "HOROVOD_STORE_PORT (a free port of MASTER_ADDR) and ",
+          kKeyFile);
+    case Launcher::kSlurm:
+      return concat("start it with srun --mpi=pmi2, or set ", kKeyFile);
+    case Launcher::kIndexedJob:
+      return concat(
+          "the pods need a headless service as their subdomain, and the key a mounted secret: set ",
+          kKeyFile);
+    case Launcher::kSageMaker:
+      return concat("set ", kKeyFile);
+    default:
+      return kByHand;
+  }
+}
+
 struct Pair {
   const char* address;
   const char* port;
@@ -75,13 +103,14 @@ constexpr Pair kPairs[] = {
 
 }  // namespace
 
-Result<StorePlace> find_store_place(const Environment& environment, Deadline deadline) {
+Result<std::optional<StorePlace>> named_store_place(const Environment& environment,
+                                                    Deadline deadline) {
   if (const auto text = text_variable(environment, "HOROVOD_STORE_ADDRESSES")) {
     auto addresses = net::parse_addresses(*text);
     if (!addresses) return blame("HOROVOD_STORE_ADDRESSES", addresses.status());
-    return StorePlace{.host = StorePlace::Host::kLauncher,
-                      .source = "HOROVOD_STORE_ADDRESSES",
-                      .addresses = std::move(*addresses)};
+    return std::optional(StorePlace{.host = StorePlace::Host::kLauncher,
+                                    .source = "HOROVOD_STORE_ADDRESSES",
+                                    .addresses = std::move(*addresses)});
   }
   for (const auto& [address_name, port_name] : kPairs) {
     const auto address = text_variable(environment, address_name);
@@ -91,11 +120,40 @@ Result<StorePlace> find_store_place(const Environment& environment, Deadline dea
     if (!port) return blame(port_name, port.status());
     auto addresses = resolve(std::string(trim(*address)), static_cast<uint16_t>(*port), deadline);
     if (!addresses) return blame(address_name, addresses.status());
-    return StorePlace{.host = StorePlace::Host::kRank0,
-                      .source = address_name,
-                      .addresses = std::move(*addresses)};
+    return std::optional(StorePlace{.host = StorePlace::Host::kRank0,
+                                    .source = address_name,
+                                    .addresses = std::move(*addresses)});
   }
-  return precondition_error(kHowToStart);
+  return std::optional<StorePlace>();
+}
+
+Result<StorePlace> launcher_store_place(const topology::Topology& topology,
+                                        const Environment& environment, Deadline deadline) {
+  HVD_TRY_ASSIGN(const auto chosen,
+                 topology::integer_variable(environment, "HOROVOD_STORE_PORT", 1));
+  if (chosen && *chosen > 65535) {
+    return invalid_argument(concat("HOROVOD_STORE_PORT: expected 1 to 65535, got ", *chosen));
+  }
+  const auto port = static_cast<uint16_t>(chosen.value_or(topology.store_port));
+  if (topology.first_host.empty() || port == 0) {
+    return precondition_error(concat("rank ", topology.rank, " (host ", topology.hostname,
+                                     "): ", kNoPlace, how_to_start(topology.launcher)));
+  }
+  auto addresses = resolve(topology.first_host, port, deadline);
+  if (!addresses) {
+    return blame(concat("the first host of the job, '", topology.first_host, "'"),
+                 addresses.status());
+  }
+  return StorePlace{.host = StorePlace::Host::kRank0,
+                    .source = concat("the first host of the job, ", topology.first_host),
+                    .addresses = std::move(*addresses)};
+}
+
+Status missing_key(const topology::Topology& topology, const StorePlace& place) {
+  return precondition_error(concat("rank ", topology.rank, " (host ", topology.hostname,
+                                   "): the ranks meet at ", net::to_text(place.addresses), " (",
+                                   place.source,
+                                   "), but there is no key: ", how_to_start(topology.launcher)));
 }
 
 Result<std::optional<net::Key>> find_key(const Environment& environment, Deadline deadline) {

@@ -13,6 +13,7 @@
 #include "net/address.h"
 #include "net/interfaces.h"
 #include "net/key.h"
+#include "topology/topology.h"
 
 namespace hvd::bootstrap {
 
@@ -24,8 +25,17 @@ struct StorePlace {
   std::vector<net::Address> addresses;
 };
 
-// See join_network.h for the variables. None of them: PRECONDITION_ERROR that says how to start.
-Result<StorePlace> find_store_place(const Environment& environment, Deadline deadline);
+// What somebody named on purpose: see join_network.h for the variables. None: nullopt.
+Result<std::optional<StorePlace>> named_store_place(const Environment& environment,
+                                                    Deadline deadline);
+
+// What follows from the launcher: rank 0's host, as far as it is known. Otherwise a
+// PRECONDITION_ERROR that says how to start such a job.
+Result<StorePlace> launcher_store_place(const topology::Topology& topology,
+                                        const Environment& environment, Deadline deadline);
+
+// There is a place, but no key.
+Status missing_key(const topology::Topology& topology, const StorePlace& place);
 
 // From HOROVOD_KEY_FD or HOROVOD_KEY_FILE.
 Result<std::optional<net::Key>> find_key(const Environment& environment, Deadline deadline);

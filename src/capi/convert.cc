@@ -174,4 +174,18 @@ Status apply_init_options(const hvd_init_options& o, engine::EngineOptions& out)
   return Status::ok();
 }
 
+Result<std::optional<store::ExchangeCallbacks>> exchange_of(const hvd_init_options* o) {
+  constexpr uint32_t kWithExchange = offsetof(hvd_init_options, exchange) + sizeof(hvd_exchange);
+  if (o == nullptr || o->struct_size < kWithExchange) {
+    return std::optional<store::ExchangeCallbacks>();
+  }
+  const hvd_exchange& e = o->exchange;
+  if (e.set == nullptr && e.get == nullptr) return std::optional<store::ExchangeCallbacks>();
+  if (e.set == nullptr || e.get == nullptr) {
+    return invalid_argument(
+        concat("init: exchange has no function '", e.set == nullptr ? "set" : "get", "'"));
+  }
+  return std::optional(store::ExchangeCallbacks{.context = e.context, .set = e.set, .get = e.get});
+}
+
 }  // namespace hvd::capi

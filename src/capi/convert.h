@@ -1,11 +1,13 @@
 // convert.h - C structs to the engine's types, with every field distrusted.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/status.h"
 #include "engine/engine.h"
 #include "horovod/hvd.h"
+#include "store/exchange_store.h"
 
 namespace hvd::capi {
 
@@ -20,6 +22,9 @@ Status convert(const hvd_request* requests, size_t count, const engine::Engine& 
                Converted& out);
 
 Status apply_init_options(const hvd_init_options& options, engine::EngineOptions& out);
+
+// The store that the caller brings; none if `options` is null or has none.
+Result<std::optional<store::ExchangeCallbacks>> exchange_of(const hvd_init_options* options);
 
 inline Deadline to_deadline(int64_t timeout_ns) {
   return timeout_ns == HVD_FOREVER ? Deadline::never()

@@ -10,6 +10,20 @@ namespace hvd::capi {
 namespace {
 
 thread_local std::string last_error_text;
+
+// What horovodrun set up wins over a store that the caller brings: its key is known already.
+Result<bootstrap::Network> find_network(const topology::Topology& topology,
+                                        const std::optional<store::ExchangeCallbacks>& exchange,
+                                        uint64_t epoch, Deadline deadline,
+                                        bootstrap::Memory& memory) {
+  const Environment environment = process_environment();
+  if (!exchange || bootstrap::launcher_runs_store(environment)) {
+    return bootstrap::join_network(topology, environment, epoch, deadline, memory);
+  }
+  store::ExchangeStore store(*exchange, concat(topology.job_id, "/"));
+  return bootstrap::join_network(topology, environment, store, epoch, deadline);
+}
+
 }  // namespace
 
 void set_last_error(const Status& status) {
@@ -48,21 +62,21 @@ Result<engine::EngineOptions> Runtime::make_options(const hvd_init_options* o) {
   set_log_options(
       {options.settings.log_level, options.settings.log_hide_time, options.topology.rank});
   for (const std::string& warning : options.settings.warnings) HVD_LOG(kWarning, warning);
-  HVD_TRY(join_hosts(options));
+  HVD_TRY(join_hosts(o, options));
   return options;
 }
 
 // A job on several hosts: finds the others before anything else.
-Status Runtime::join_hosts(engine::EngineOptions& options) {
-  const topology::Topology& topology = options.topology;
+Status Runtime::join_hosts(const hvd_init_options* o, engine::EngineOptions& out) {
+  const topology::Topology& topology = out.topology;
+  HVD_TRY_ASSIGN(const auto exchange, exchange_of(o));
   if (topology.local_size == topology.size) return Status::ok();
   HVD_TRY_ASSIGN(bootstrap::Network network,
-                 bootstrap::join_network(topology, process_environment(), options.epoch,
-                                         Deadline::after(options.settings.rendezvous_timeout)));
-  store_ = std::move(network.store);
+                 find_network(topology, exchange, out.epoch,
+                              Deadline::after(out.settings.rendezvous_timeout), memory_));
   if (network.hosts.is_one_host()) return Status::ok();
-  options.hosts = std::move(network.hosts);
-  options.mesh = std::move(network.mesh);
+  out.hosts = std::move(network.hosts);
+  out.mesh = std::move(network.mesh);
   return Status::ok();
 }
 
@@ -98,7 +112,6 @@ void Runtime::shutdown() {
   owned_->shutdown(Deadline::after(std::chrono::seconds(10)));
   callers_.wait_for_all();
   owned_.reset();
-  store_.reset();
 }
 
 }  // namespace hvd::capi

@@ -51,15 +51,16 @@ class Runtime {
   void orphan();  // in a child of fork(): the engine and its threads are the parent's
   Result<engine::EngineOptions> make_options(const hvd_init_options* options)
       HVD_REQUIRES(life_mutex_);
-  Status join_hosts(engine::EngineOptions& options) HVD_REQUIRES(life_mutex_);
+  Status join_hosts(const hvd_init_options* options, engine::EngineOptions& out)
+      HVD_REQUIRES(life_mutex_);
 
   std::atomic<engine::Engine*> engine_{nullptr};
   std::atomic<bool> is_orphan_{false};
   std::atomic<int32_t> stall_signal_{0};
   Callers callers_;
   Mutex life_mutex_;
-  // Where this rank keeps the store of a job on several hosts: others read from it while they join.
-  std::unique_ptr<store::ServerThread> store_ HVD_GUARDED_BY(life_mutex_);
+  // With the store of a job on several hosts, where this rank runs it.
+  bootstrap::Memory memory_ HVD_GUARDED_BY(life_mutex_);
   std::unique_ptr<engine::Engine> owned_ HVD_GUARDED_BY(life_mutex_);
   uint64_t epoch_ HVD_GUARDED_BY(life_mutex_) = 0;
 };

@@ -104,6 +104,7 @@ std::string encode(const StartMessage& message) {
     put_list(out, rank.variables);
   }
   put(out, static_cast<int64_t>(message.termination_grace.count()));
+  put_text(out, message.function);
   return out;
 }
 
@@ -122,6 +123,7 @@ Result<StartMessage> decode_start(std::string_view payload) {
     message.ranks.push_back(std::move(rank));
   }
   message.termination_grace = std::chrono::nanoseconds(in.get<int64_t>());
+  message.function = in.get_text();
   if (in.is_good() && (message.command.empty() || message.ranks.empty() ||
                        message.ranks.size() > size_t{kMaxWorkers})) {
     return corrupted("the start message names no command or no ranks");
@@ -228,6 +230,30 @@ Result<ProbeOrder> decode_probe_order(std::string_view payload) {
   message.host = in.get_text();
   message.addresses = in.get_text();
   return checked(in, std::move(message), "probe");
+}
+
+std::string encode(const FilePiece& message) {
+  std::string out;
+  put(out, message.rank);
+  put(out, static_cast<uint8_t>(message.file));
+  put(out, static_cast<uint8_t>(message.is_last ? 1 : 0));
+  out += message.bytes;
+  return out;
+}
+
+Result<FilePiece> decode_file(std::string_view payload) {
+  Unpacker in(payload);
+  FilePiece piece;
+  piece.rank = in.get<int32_t>();
+  const auto file = in.get<uint8_t>();
+  const auto is_last = in.get<uint8_t>();
+  if (!in.is_good() || file > static_cast<uint8_t>(RunFile::kFailure) || is_last > 1) {
+    return corrupted("the file message is damaged");
+  }
+  piece.file = static_cast<RunFile>(file);
+  piece.is_last = is_last == 1;
+  piece.bytes = in.rest();
+  return piece;
 }
 
 std::string encode_number(uint32_t number) {

@@ -47,6 +47,7 @@ enum class FrameKind : uint8_t {
   kGone = 40,  // no process is left; the last frame
   kFacts = 41,
   kProbed = 42,
+  kFile = 43,  // what a rank of horovod.run left; before kGone
   // both ways
   kHeartbeat = 64,
 };
@@ -97,6 +98,7 @@ struct StartMessage {
   };
   std::vector<Rank> ranks;
   std::chrono::nanoseconds termination_grace{};
+  std::string function;  // of horovod.run, for a folder on that host; empty: none
 };
 
 struct ProblemMessage {
@@ -136,6 +138,7 @@ std::string encode(const ProblemMessage& message);
 std::string encode(const OutputMessage& message);
 std::string encode(const StartedMessage& message);
 std::string encode(const WorkerExit& message);
+std::string encode(const FilePiece& message);
 std::string encode_number(uint32_t number);
 
 Result<HelloMessage> decode_hello(std::string_view payload);
@@ -144,6 +147,7 @@ Result<ProblemMessage> decode_problem(std::string_view payload);
 Result<OutputMessage> decode_output(std::string_view payload);
 Result<StartedMessage> decode_started(std::string_view payload);
 Result<WorkerExit> decode_exit(std::string_view payload);
+Result<FilePiece> decode_file(std::string_view payload);  // views into the payload
 Result<uint32_t> decode_number(std::string_view payload);
 
 }  // namespace hvd::launch

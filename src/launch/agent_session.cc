@@ -18,13 +18,13 @@
 namespace hvd::launch {
 namespace {
 
-// The launcher speaks every second. One that is merely slow, or stopped by hand for a moment, is
-// not gone; its own host tells us at once if it is.
-constexpr std::chrono::seconds kLauncherSilence{60};
+// The launcher speaks every second, and says so before it lets itself be stopped (Ctrl-Z). If its
+// host tells us that it has gone, we know at once; if the network has gone, this is how we notice.
+constexpr std::chrono::seconds kLauncherSilence{5};
 // Beyond this the ranks wait (their pipes are not read) until the launcher has caught up.
 constexpr size_t kHighWaterBytes = size_t{1} << 20;
 constexpr std::chrono::milliseconds kDrainTime{200};
-constexpr std::chrono::seconds kFarewellTime{5};
+constexpr std::chrono::seconds kFarewellTime{5};  // without progress
 constexpr std::chrono::seconds kProbeTime{8};
 
 TimePoint now() { return Clock::steady().now(); }
@@ -166,6 +166,13 @@ Status AgentSession::prepare(const std::string& payload) {
   };
   EnvironmentList common = environment_;
   set_all(common, message.environment);
+  if (!message.function.empty()) {
+    HVD_TRY_ASSIGN(
+        RunFolder folder,
+        RunFolder::create(get_variable(common, "TMPDIR").value_or("/tmp"), message.function));
+    set_variable(common, kRunFolderVariable, folder.path());
+    run_folder_.emplace(std::move(folder));
+  }
   for (const StartMessage::Rank& rank : message.ranks) {
     EnvironmentList environment = common;
     set_all(environment, rank.variables);
@@ -335,16 +342,37 @@ void AgentSession::finish() {
       polls_.wait();
     }
     workers_->close_output(*this);
+    return_files();
+    run_folder_
+        .reset();  // the launcher may let this process end at once when it hears that all are gone
     send(FrameKind::kGone, {});
   }
-  const Deadline farewell = Deadline::after(kFarewellTime);
+  flush_down_to(0);
+}
+
+void AgentSession::return_files() {
+  if (!run_folder_ || !start_) return;
+  for (const LocalRank& rank : start_->ranks) {
+    run_folder_->read_files(rank.rank, [this](const FilePiece& piece) {
+      send(FrameKind::kFile, encode(piece));
+      flush_down_to(kHighWaterBytes);
+      return has_launcher_;
+    });
+  }
+}
+
+// Sends until no more than so much is left, or nothing moves any more.
+void AgentSession::flush_down_to(size_t most_bytes) {
   flush();
-  while (has_launcher_ && !to_launcher_.is_empty() && !farewell.passed()) {
+  Deadline farewell = Deadline::after(kFarewellTime);
+  while (has_launcher_ && to_launcher_.size() > most_bytes && !farewell.passed()) {
+    const size_t before = to_launcher_.size();
     polls_.clear();
     polls_.watch(STDOUT_FILENO, POLLOUT, [] {});
     polls_.wake_by(now() + farewell.remaining(kFarewellTime));
     polls_.wait();
     flush();
+    if (to_launcher_.size() < before) farewell = Deadline::after(kFarewellTime);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "launch/doctor_probe.h"
 #include "launch/local_workers.h"
 #include "launch/poll_set.h"
+#include "launch/run_folder.h"
 #include "launch/signals.h"
 #include "launch/termination.h"
 #include "launch/worker_events.h"
@@ -53,6 +54,8 @@ class AgentSession final : private WorkerEvents {
   void flush_input();
   bool is_done() const;
   void finish();
+  void return_files();
+  void flush_down_to(size_t most_bytes);
 
   const Signals& signals_;
   const EnvironmentList& environment_;  // of a login on this host
@@ -67,6 +70,7 @@ class AgentSession final : private WorkerEvents {
 
   std::optional<LocalStart> start_;
   std::optional<DescriptorLimit> limit_;
+  std::optional<RunFolder> run_folder_;
   std::optional<LocalWorkers> workers_;
   std::optional<Termination> termination_;  // only of an agent that has lost its launcher
   Nanoseconds grace_{};

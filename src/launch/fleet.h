@@ -15,6 +15,7 @@
 #include "launch/output_tail.h"
 #include "launch/remote_host.h"
 #include "launch/report.h"
+#include "launch/run_folder.h"
 #include "launch/stdin_pump.h"
 #include "launch/worker_output.h"
 
@@ -38,9 +39,10 @@ struct Fleet {
   std::vector<RankState> ranks;  // by rank
   std::optional<LocalWorkers> local = {};
   std::vector<RemoteHost> remote = {};
-  std::optional<StdinPump> stdin_pump = {};  // terminal -> rank 0, if it runs here
-  RemoteHost* input_host = nullptr;          // where rank 0 runs, if not here
-  std::optional<JobStore> store = {};        // none: one host
+  std::optional<StdinPump> stdin_pump = {};    // terminal -> rank 0, if it runs here
+  RemoteHost* input_host = nullptr;            // where rank 0 runs, if not here
+  std::optional<JobStore> store = {};          // none: one host
+  std::optional<ReturnedFiles> returned = {};  // of horovod.run
 };
 
 }  // namespace hvd::launch

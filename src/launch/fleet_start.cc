@@ -38,6 +38,11 @@ Result<FleetStart> FleetStart::prepare(const Prepared& prepared, const std::stri
   if (prepared.plan.hosts.size() > 1) {
     HVD_TRY_ASSIGN(start.fleet_.store, JobStore::start(key, prepared.options.network_interfaces));
   }
+  const auto folder = get_variable(prepared.plan.environment, kRunFolderVariable);
+  if (prepared.plan.hosts.size() > 1 && folder && !folder->empty()) {
+    HVD_TRY_ASSIGN(start.function_, read_function(*folder));
+    start.fleet_.returned.emplace(*folder);
+  }
   HVD_TRY(start.open_outputs());
   return start;
 }
@@ -88,7 +93,8 @@ Result<std::string> FleetStart::start_message(const HostPlan& host) const {
                        .command = prepared_.options.command,
                        .environment = {},
                        .ranks = {},
-                       .termination_grace = prepared_.settings.termination_grace};
+                       .termination_grace = prepared_.settings.termination_grace,
+                       .function = function_};
   for (int32_t rank : host.ranks) {
     const WorkerPlan& worker = plan.workers[static_cast<size_t>(rank)];
     // The same for all ranks of a host, but for their own variables, which come behind it.

@@ -42,6 +42,7 @@ class FleetStart {
   const Signals& signals_;
   const DescriptorLimit& limit_;
   net::Key key_;
+  std::string function_;  // of horovod.run, for other hosts
   Fleet fleet_;
 };
 

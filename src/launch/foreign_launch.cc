@@ -49,7 +49,7 @@ Result<ForeignLaunch> compose_mpirun(const ForeignRequest& request) {
                                                      .hosts = request.found.hosts,
                                                      .num_proc = request.found.num_proc,
                                                      .environment = request.plan.environment}));
-  return ForeignLaunch{.launcher = "mpirun", .command_line = std::move(line)};
+  return ForeignLaunch{.launcher = "mpirun", .command_line = std::move(line), .rank_file = {}};
 }
 
 Result<int32_t> ask_threads_per_core(const ForeignRequest& request) {
@@ -62,8 +62,11 @@ Result<int32_t> ask_threads_per_core(const ForeignRequest& request) {
   return threads_per_core(output.out);
 }
 
+// Stands in the command line until the file is written.
+constexpr char kRankFilePlace[] = "/tmp/horovod-rankfile-XXXXXX";
+
 Result<std::string> write_rank_file(const std::string& text) {
-  std::string path = "/tmp/horovod-rankfile-XXXXXX";
+  std::string path = kRankFilePlace;
   const UniqueFd file(::mkstemp(path.data()));
   if (!file.valid()) return errno_status("cannot make the rank file of jsrun", errno);
   if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
@@ -76,7 +79,9 @@ Result<ForeignLaunch> compose_jsrun(const ForeignRequest& request) {
   if (!is_lsf_job(request.plan.environment)) {
     return invalid_argument("--jsrun works inside an LSF job only, and LSB_JOBID is not set");
   }
-  JsrunRequest jsrun{.options = request.options, .rank_file_path = {}, .implementation = {}};
+  JsrunRequest jsrun{
+      .options = request.options, .rank_file_path = kRankFilePlace, .implementation = {}};
+  std::string rank_file;
   if (request.options.mpi.tcp_only) {
     HVD_TRY_ASSIGN(jsrun.implementation, find_mpi(request.plan.environment));
   }
@@ -86,11 +91,11 @@ Result<ForeignLaunch> compose_jsrun(const ForeignRequest& request) {
     }
     NodeShape shape = *request.found.lsf;
     HVD_TRY_ASSIGN(shape.threads_per_core, ask_threads_per_core(request));
-    HVD_TRY_ASSIGN(const std::string text,
-                   jsrun_rank_file(request.found.hosts, request.found.num_proc, shape));
-    HVD_TRY_ASSIGN(jsrun.rank_file_path, write_rank_file(text));
+    HVD_TRY_ASSIGN(rank_file, jsrun_rank_file(request.found.hosts, request.found.num_proc, shape));
   }
-  return ForeignLaunch{.launcher = "jsrun", .command_line = jsrun_command_line(jsrun)};
+  return ForeignLaunch{.launcher = "jsrun",
+                       .command_line = jsrun_command_line(jsrun),
+                       .rank_file = std::move(rank_file)};
 }
 
 }  // namespace
@@ -111,7 +116,13 @@ Result<std::optional<ForeignLaunch>> compose_foreign_launch(const ForeignRequest
 }
 
 Status become_foreign_launcher(const ForeignLaunch& launch, const EnvironmentList& environment) {
-  std::vector<std::string> arguments = {"/bin/sh", "-c", launch.command_line};
+  std::string line = launch.command_line;
+  if (!launch.rank_file.empty()) {
+    HVD_TRY_ASSIGN(const std::string path, write_rank_file(launch.rank_file));
+    const size_t place = line.find(kRankFilePlace);
+    if (place != line.npos) line.replace(place, sizeof kRankFilePlace - 1, path);
+  }
+  std::vector<std::string> arguments = {"/bin/sh", "-c", line};
   EnvironmentList variables = environment;
   ::execve("/bin/sh", exec_pointers(arguments).data(), exec_pointers(variables).data());
   return errno_status(concat("cannot start ", launch.launcher), errno);

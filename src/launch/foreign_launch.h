@@ -20,11 +20,11 @@ struct ForeignRequest {
   const Plan& plan;
 };
 
-// None: horovodrun starts the job itself. Asks mpirun for its version; writes the rank file of
-// jsrun.
+// None: horovodrun starts the job itself. Asks mpirun for its version; writes nothing.
 Result<std::optional<ForeignLaunch>> compose_foreign_launch(const ForeignRequest& request);
 
-// Becomes the other launcher; returns only if that fails.
+// Writes the rank file, if there is one, and becomes the other launcher; returns only if that
+// fails.
 Status become_foreign_launcher(const ForeignLaunch& launch, const EnvironmentList& environment);
 
 }  // namespace hvd::launch

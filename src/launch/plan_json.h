@@ -14,6 +14,7 @@ namespace hvd::launch {
 struct ForeignLaunch {
   std::string launcher;      // "mpirun", "jsrun"
   std::string command_line;  // for /bin/sh
+  std::string rank_file;     // of jsrun: content of the file that the line names; empty: none
 };
 
 std::string plan_json(const Options& options, const Plan& plan,

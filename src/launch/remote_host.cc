@@ -228,6 +228,12 @@ Status RemoteHost::take(const Frame& frame, WorkerEvents& events) {
       events.on_exit(exit);
       return Status::ok();
     }
+    case FrameKind::kFile: {
+      HVD_TRY_ASSIGN(const FilePiece piece, decode_file(frame.payload));
+      HVD_TRY(check_rank(piece.rank));
+      events.on_file(piece);
+      return Status::ok();
+    }
     case FrameKind::kInputTaken: {
       HVD_TRY_ASSIGN(const uint32_t count, decode_number(frame.payload));
       input_on_way_ -= std::min<size_t>(count, input_on_way_);

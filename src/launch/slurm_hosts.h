@@ -9,11 +9,11 @@
 #include "base/status.h"
 #include "launch/environment_list.h"
 #include "launch/hosts.h"
+#include "topology/node_list.h"
 
 namespace hvd::launch {
 
-// "n[1-3,07],login" -> n1 n2 n3 n07 login
-Result<std::vector<std::string>> expand_nodelist(std::string_view text);
+using topology::expand_nodelist;
 
 // "2(x3),1" -> 2 2 2 1
 Result<std::vector<int32_t>> expand_counts(std::string_view text);

@@ -9,6 +9,8 @@
 #include <csignal>
 #include <utility>
 
+#include "base/text.h"
+
 namespace hvd::launch {
 namespace {
 
@@ -120,6 +122,17 @@ void Supervisor::on_output_end(int32_t rank, OutputStream stream) {
     state.out.finish(terminal_.out(), state.tail);
   } else {
     state.err.finish(terminal_.err(), state.tail);
+  }
+}
+
+// A result that cannot be kept is missed by whoever asked for it; the job itself has succeeded.
+void Supervisor::on_file(const FilePiece& piece) {
+  if (!fleet_.returned) return;
+  if (const Status taken = fleet_.returned->take(piece); !taken.is_ok()) {
+    fleet_.returned.reset();
+    terminal_.err().start_line();
+    terminal_.err().append(
+        concat("horovodrun: the result of rank ", piece.rank, " is lost: ", taken.message(), "\n"));
   }
 }
 

@@ -40,6 +40,7 @@ class Supervisor final : private WorkerEvents {
   void on_output(int32_t rank, OutputStream stream, std::string_view bytes) override;
   void on_output_end(int32_t rank, OutputStream stream) override;
   void on_exit(const WorkerExit& exit) override;
+  void on_file(const FilePiece& piece) override;
 
   void turn(Deadline deadline);
   void watch_output();

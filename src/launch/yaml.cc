@@ -29,6 +29,8 @@ size_t comment_start(std::string_view text) {
     if (quote != 0) {
       if (c == '\\' && quote == '"') {
         ++i;
+      } else if (c == quote && quote == '\'' && text.substr(i + 1).starts_with('\'')) {
+        ++i;  // two single quotes mean one
       } else if (c == quote) {
         quote = 0;
       }
@@ -61,8 +63,12 @@ Result<std::string> unquote(std::string_view text, size_t line) {
   const char quote = text.front();
   std::string out;
   size_t i = 1;
-  for (; i < text.size() && text[i] != quote; ++i) {
-    if (quote == '"' && text[i] == '\\' && i + 1 < text.size()) {
+  for (; i < text.size(); ++i) {
+    if (text[i] == quote) {
+      // Between single quotes, two of them mean one.
+      if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) break;
+      ++i;
+    } else if (quote == '"' && text[i] == '\\' && i + 1 < text.size()) {
       const char next = text[++i];
       if (next != '"' && next != '\\' && next != '/') {
         return error_at(line, concat("unsupported escape \\", next));

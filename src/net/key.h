@@ -39,6 +39,8 @@ class Key {
   Key derive(std::string_view label, std::span<const uint8_t> salt) const;
 
   std::span<const uint8_t, kKeyBytes> bytes() const { return bytes_; }
+  // Of keys that are both ours: the time it takes may depend on them.
+  bool operator==(const Key&) const = default;
 
  private:
   std::array<uint8_t, kKeyBytes> bytes_;

@@ -5,6 +5,8 @@
 
 #include "python/api.h"
 
+#include <algorithm>
+#include <array>
 #include <exception>
 #include <new>
 
@@ -101,6 +103,19 @@ template <Function function, Py_ssize_t count>
 PyObject* entry(PyObject* /*module*/, Arguments arguments, Py_ssize_t given) {
   if (!has_count(given, count)) return nullptr;
   return without_exceptions([&] { return function(arguments); });
+}
+
+// The same where the last arguments may be left out: they are None.
+template <Function function, Py_ssize_t least, Py_ssize_t most>
+PyObject* entry(PyObject* /*module*/, Arguments arguments, Py_ssize_t given) {
+  if (given > most || given < least) {
+    PyErr_Format(PyExc_TypeError, "expected %zd to %zd arguments, got %zd", least, most, given);
+    return nullptr;
+  }
+  std::array<PyObject*, most> all;
+  all.fill(Py_None);
+  std::copy_n(arguments, given, all.begin());
+  return without_exceptions([&] { return function(all.data()); });
 }
 
 }  // namespace hvd::python

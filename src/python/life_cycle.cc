@@ -8,6 +8,7 @@
 #include "python/arguments.h"
 #include "python/completions.h"
 #include "python/errors.h"
+#include "python/exchange.h"
 #include "python/functions.h"
 #include "python/handles.h"
 #include "python/waiting.h"
@@ -76,7 +77,10 @@ PyObject* init(Arguments arguments) {
   if (hvd_is_initialized() != 0) Py_RETURN_NONE;
   running_inits.fetch_add(1);
   // Its own thread, because it waits for the other ranks and takes no deadline.
-  const auto answer = call_interruptibly([options] {
+  PyObject* const store = reader.is_none(5) ? nullptr : reader.object(5);
+  const auto answer = call_interruptibly([options, store](Conversation& conversation) {
+    Exchange exchange(store, conversation);
+    if (store != nullptr) options->options.exchange = exchange.functions();
     const hvd_status status = hvd_init(&options->options);
     if (status == HVD_OK) {
       life.fetch_add(1);

@@ -12,13 +12,20 @@ PyMethodDef method(const char* name) {
           nullptr};
 }
 
+template <Function function, Py_ssize_t least, Py_ssize_t most>
+PyMethodDef method(const char* name) {
+  auto* const call = &entry<function, least, most>;
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)), METH_FASTCALL,
+          nullptr};
+}
+
 PyMethodDef methods[] = {
     method<set_error_class, 1>("set_error_class"),
     method<version, 0>("version"),
     method<library_path, 0>("library_path"),
     method<capabilities, 0>("capabilities"),
     method<status_names, 0>("status_names"),
-    method<init, 5>("init"),
+    method<init, 5, 6>("init"),
     method<shutdown, 0>("shutdown"),
     method<is_initialized, 0>("is_initialized"),
     method<rank, 0>("rank"),

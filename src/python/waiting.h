@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -53,7 +55,33 @@ struct Answer {
   int32_t value = 0;
   std::string error;
 };
+
+// A call on its thread and the caller that waits for it.
+class Conversation {
+ public:
+  // By the call's thread, which has no GIL: the caller runs `question`, with the GIL. Its answer,
+  // or nothing if the caller has left, which it also does if the question leaves an exception.
+  std::optional<int32_t> ask(const std::function<int32_t()>& question);
+
+  // By the call's thread, at the end.
+  void finish(Answer answer);
+  // By the caller, with the GIL. No value: an exception is set.
+  std::optional<Answer> wait();
+
+ private:
+  bool answer_question();
+  void leave();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Answer> answer_;
+  const std::function<int32_t()>* question_ = nullptr;  // until it has a reply
+  int32_t reply_ = 0;
+  bool has_left_ = false;
+};
+
 // No value: interrupted, the exception is set; the call goes on and nobody hears its answer.
+std::optional<Answer> call_interruptibly(std::function<int32_t(Conversation&)> call);
 std::optional<Answer> call_interruptibly(std::function<int32_t()> call);
 
 }  // namespace hvd::python

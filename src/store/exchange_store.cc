@@ -5,7 +5,7 @@
 namespace hvd::store {
 namespace {
 
-constexpr int kTimeIsOver = 1;
+constexpr int32_t kTimeIsOver = 1;
 // Enough for the roster of some tens of ranks; a larger value is asked for once more.
 constexpr size_t kFirstBufferBytes = 16 << 10;
 constexpr size_t kMostValueBytes = 256u << 20;
@@ -14,7 +14,7 @@ constexpr size_t kMostValueBytes = 256u << 20;
 
 Status ExchangeStore::set(std::string_view key, std::string_view value, Deadline) {
   const std::string name = concat(prefix_, key);
-  const int rc = callbacks_.set(callbacks_.context, name.c_str(), value.data(), value.size());
+  const int32_t rc = callbacks_.set(callbacks_.context, name.c_str(), value.data(), value.size());
   if (rc == 0) return Status::ok();
   if (rc == kTimeIsOver) {
     return Status(StatusCode::kTimedOut, concat("store: setting '", name, "' took too long"));
@@ -26,11 +26,10 @@ Result<std::string> ExchangeStore::get(std::string_view key, Deadline deadline) 
   const std::string name = concat(prefix_, key);
   std::string buffer(kFirstBufferBytes, '\0');
   for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline.remaining(std::chrono::hours(24)));
+    const Nanoseconds left = deadline.remaining(std::chrono::hours(24));
     size_t bytes = 0;
-    const int rc = callbacks_.get(callbacks_.context, name.c_str(), buffer.data(), buffer.size(),
-                                  &bytes, left.count());
+    const int32_t rc = callbacks_.get(callbacks_.context, name.c_str(), buffer.data(),
+                                      buffer.size(), &bytes, left.count());
     if (rc == kTimeIsOver) {
       return Status(StatusCode::kTimedOut, concat("store: nobody set '", name, "' in time"));
     }

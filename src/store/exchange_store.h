@@ -12,11 +12,11 @@ namespace hvd::store {
 // Both return 0 on success, 1 when the time is over, anything else on failure.
 struct ExchangeCallbacks {
   void* context = nullptr;
-  int (*set)(void* context, const char* key, const void* value, size_t value_bytes) = nullptr;
-  // Waits for the key. Writes at most `capacity_bytes` to `buffer` and the true size to
-  // `value_bytes`; a larger value is asked for again with a larger buffer.
-  int (*get)(void* context, const char* key, void* buffer, size_t capacity_bytes,
-             size_t* value_bytes, int64_t timeout_milliseconds) = nullptr;
+  int32_t (*set)(void* context, const char* key, const void* value, size_t bytes) = nullptr;
+  // Waits for the key. Writes at most `capacity` bytes to `buffer` and the true size to `bytes`; a
+  // larger value is asked for again with a larger buffer.
+  int32_t (*get)(void* context, const char* key, void* buffer, size_t capacity, size_t* bytes,
+                 int64_t timeout_ns) = nullptr;
 };
 
 class ExchangeStore final : public Store {

@@ -57,6 +57,7 @@ class Server::State {
 
   ServerLimits limits_;
   Table table_;
+  uint64_t newest_epoch_ = 0;
   UniqueFd epoll_;
   std::unique_ptr<net::Acceptor> acceptor_;
   std::list<ClientLink> clients_;
@@ -154,6 +155,11 @@ Next Server::State::obey(ClientLink& client, std::string_view body) {
 }
 
 Outcome Server::State::set(uint64_t epoch, std::string_view key, std::string_view value) {
+  // Whoever is in an epoch has seen everybody in the one before; nobody reads older ones.
+  if (epoch > newest_epoch_) {
+    newest_epoch_ = epoch;
+    table_.forget_before(epoch - 1);
+  }
   const Outcome outcome = table_.set(epoch, key, value);
   if (outcome != Outcome::kOk) return outcome;
   for (ClientLink& client : clients_) {

@@ -1,5 +1,10 @@
 #include "topology/launcher.h"
 
+#include <fstream>
+#include <sstream>
+
+#include "topology/pods.h"
+#include "topology/sagemaker.h"
 #include "topology/slurm.h"
 
 namespace hvd::topology {
@@ -10,7 +15,7 @@ using MaybeFacts = Result<std::optional<LauncherFacts>>;
 MaybeFacts horovodrun_facts(const Environment& environment) {
   HVD_TRY_ASSIGN(const auto world, position_variables(environment, "HOROVOD_RANK", "HOROVOD_SIZE"));
   if (!world) return std::optional<LauncherFacts>();
-  LauncherFacts facts{.world = *world};
+  LauncherFacts facts{.launcher = Launcher::kHorovodrun, .world = *world};
   HVD_TRY_ASSIGN(facts.local,
                  position_variables(environment, "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"));
   facts.job_name = name_from_variables(
@@ -22,7 +27,7 @@ MaybeFacts open_mpi_facts(const Environment& environment) {
   HVD_TRY_ASSIGN(const auto world,
                  position_variables(environment, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"));
   if (!world) return std::optional<LauncherFacts>();
-  LauncherFacts facts{.world = *world};
+  LauncherFacts facts{.launcher = Launcher::kOpenMpi, .world = *world};
   HVD_TRY_ASSIGN(facts.local, position_variables(environment, "OMPI_COMM_WORLD_LOCAL_RANK",
                                                  "OMPI_COMM_WORLD_LOCAL_SIZE"));
   facts.job_name = name_from_variables(environment, "ompi", {"PMIX_NAMESPACE"});
@@ -37,7 +42,7 @@ MaybeFacts open_mpi_facts(const Environment& environment) {
 MaybeFacts pmi_facts(const Environment& environment) {
   HVD_TRY_ASSIGN(const auto world, position_variables(environment, "PMI_RANK", "PMI_SIZE"));
   if (!world) return std::optional<LauncherFacts>();
-  LauncherFacts facts{.world = *world};
+  LauncherFacts facts{.launcher = Launcher::kPmi, .world = *world};
   facts.job_name = name_from_variables(environment, "pmi", {"PMI_JOBID"});
   HVD_TRY_ASSIGN(facts.local,
                  position_variables(environment, "MPI_LOCALRANKID", "MPI_LOCALNRANKS"));
@@ -47,7 +52,9 @@ MaybeFacts pmi_facts(const Environment& environment) {
   HVD_TRY_ASSIGN(auto slurm, slurm_facts(environment));
   const bool same_task =
       slurm && slurm->world.rank == world->rank && slurm->world.size == world->size;
-  return same_task ? slurm : std::optional(facts);
+  if (!same_task) return std::optional(facts);
+  slurm->launcher = Launcher::kPmi;
+  return slurm;
 }
 
 MaybeFacts torch_facts(const Environment& environment) {
@@ -66,14 +73,38 @@ MaybeFacts torch_facts(const Environment& environment) {
 // This one only torchrun sets.
 MaybeFacts torchrun_facts(const Environment& environment) {
   if (!text_variable(environment, "TORCHELASTIC_RUN_ID")) return std::optional<LauncherFacts>();
-  return torch_facts(environment);
+  HVD_TRY_ASSIGN(auto facts, torch_facts(environment));
+  if (facts) facts->launcher = Launcher::kTorchrun;
+  return facts;
 }
 
 }  // namespace
 
-Result<std::optional<LauncherFacts>> launcher_facts(const Environment& environment) {
-  for (const auto source :
-       {horovodrun_facts, torchrun_facts, open_mpi_facts, pmi_facts, slurm_facts, torch_facts}) {
+FileReader file_reader() {
+  return [](const std::string& path) -> std::optional<std::string> {
+    std::ifstream file(path);
+    if (!file) return std::nullopt;
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  };
+}
+
+Result<std::optional<LauncherFacts>> launcher_facts(const Environment& environment,
+                                                    const FileReader& files) {
+  using Source = std::function<MaybeFacts(const Environment&)>;
+  // The innermost launcher first. Files come last: they are there whoever started this process.
+  const Source sources[] = {
+      [&](const Environment& variables) { return indexed_job_facts(variables, files); },
+      horovodrun_facts,
+      torchrun_facts,
+      open_mpi_facts,
+      pmi_facts,
+      slurm_facts,
+      torch_facts,
+      [&](const Environment& variables) { return sagemaker_facts(variables, files); },
+  };
+  for (const Source& source : sources) {
     HVD_TRY_ASSIGN(auto facts, source(environment));
     if (!facts) continue;
     // Wins over what the launcher gives, and is the way out where it gives nothing.

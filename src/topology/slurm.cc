@@ -7,6 +7,7 @@
 
 #include "base/parse.h"
 #include "base/text.h"
+#include "topology/node_list.h"
 
 namespace hvd::topology {
 namespace {
@@ -109,6 +110,25 @@ Status add_places(const Environment& environment, LauncherFacts& facts) {
   return Status::ok();
 }
 
+// Task 0 of a step runs on its first node. Steps that run at the same time get different ports, as
+// far as a few thousand of them allow; HOROVOD_STORE_PORT chooses another.
+Status add_meeting_place(const Environment& environment, LauncherFacts& facts) {
+  constexpr int64_t kFirstPort = 20000, kPorts = 10000;  // below those that the system hands out
+  for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}) {
+    const auto list = text_variable(environment, name);
+    if (!list) continue;
+    const auto nodes = expand_nodelist(*list);
+    if (!nodes) return blame(name, nodes.status());
+    if (!nodes->empty()) facts.first_host = nodes->front();
+    break;
+  }
+  HVD_TRY_ASSIGN(const auto job, integer_variable(environment, "SLURM_JOB_ID", 0));
+  HVD_TRY_ASSIGN(const auto step, integer_variable(environment, "SLURM_STEP_ID", 0));
+  const int64_t number = int64_t{job.value_or(0)} * 31 + step.value_or(0);
+  facts.store_port = static_cast<uint16_t>(kFirstPort + number % kPorts);
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<std::optional<LauncherFacts>> slurm_facts(const Environment& environment) {
@@ -119,8 +139,9 @@ Result<std::optional<LauncherFacts>> slurm_facts(const Environment& environment)
                  position_variables(environment, "SLURM_PROCID",
                                     step_size ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS"));
   if (!world) return std::optional<LauncherFacts>();
-  LauncherFacts facts{.world = *world};
+  LauncherFacts facts{.launcher = Launcher::kSlurm, .world = *world};
   HVD_TRY(add_places(environment, facts));
+  HVD_TRY(add_meeting_place(environment, facts));
   // Several nodes may run on one machine, with one host name.
   facts.hostname = text_variable(environment, "SLURMD_NODENAME").value_or("");
   facts.job_name = name_from_variables(environment, "slurm", {"SLURM_JOB_ID", "SLURM_STEP_ID"});

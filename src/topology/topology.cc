@@ -71,13 +71,20 @@ Status check_pair(const char* what, int32_t rank, int32_t size) {
 }  // namespace
 
 Result<Topology> topology_from_environment(const Environment& environment) {
-  HVD_TRY_ASSIGN(auto facts, launcher_facts(environment));
+  return topology_from(environment, file_reader());
+}
+
+Result<Topology> topology_from(const Environment& environment, const FileReader& files) {
+  HVD_TRY_ASSIGN(auto facts, launcher_facts(environment, files));
   Topology topology{.hostname = facts ? facts->hostname : ""};
   if (const auto name = text_variable(environment, "HOROVOD_HOSTNAME")) topology.hostname = *name;
   if (topology.hostname.empty()) topology.hostname = machine_name();
   if (!facts) return topology;
 
   HVD_TRY(complete(*facts));
+  topology.launcher = facts->launcher;
+  topology.first_host = facts->first_host;
+  topology.store_port = facts->store_port;
   topology.rank = facts->world.rank;
   topology.size = facts->world.size;
   topology.local_rank = facts->local->rank;

@@ -8,6 +8,8 @@ ValueError for INVALID_ARGUMENT, else the class given to set_error_class, with t
 from collections.abc import Sequence
 from typing import final
 
+from .exchange import Exchange
+
 Capsule = object
 
 def set_error_class(error: type[Exception], /) -> None:
@@ -30,9 +32,13 @@ def init(
     process_sets: Sequence[Sequence[int]],
     dynamic_process_sets: bool,
     progress: int,
+    exchange: Exchange | None = None,
     /,
 ) -> None:
-    """Topology: rank, size, local rank and size, cross rank and size; None: from the environment."""
+    """Topology: rank, size, local rank and size, cross rank and size; None: from the environment.
+
+    Exchange: a store that the ranks share already, used if they are on several hosts.
+    """
 
 def shutdown() -> None: ...
 def is_initialized() -> bool: ...

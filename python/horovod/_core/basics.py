@@ -11,6 +11,7 @@ from typing import Any
 from . import _native, codes, leaving, stacks
 from .allocator import tune_allocator, tuning_requested
 from .errors import PRECONDITION_ERROR, HorovodInternalError
+from .exchange import find_exchange
 from .process_sets import (
     NOT_INITIALIZED,
     ProcessSet,
@@ -71,7 +72,7 @@ def _static_sets(process_sets: Sequence[ProcessSet] | str | None) -> Sequence[Pr
 
 def _start(sets: Sequence[Sequence[int]]) -> None:
     try:
-        _native.init(None, None, sets, False, 0)
+        _native.init(None, None, sets, False, 0, find_exchange())
     except HorovodInternalError as error:
         # Ranks that do not fit together are a mistake of the caller; anything else is an event.
         if error.status == PRECONDITION_ERROR:

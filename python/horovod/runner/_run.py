@@ -14,8 +14,8 @@ from typing import Any
 
 from ._job import Ended, run_program
 from ._options import TUNABLES, option_words
-from ._program import complaint, plan
-from ._shipment import Call, load_failures, load_result, store_call
+from ._program import NAME, complaint, plan
+from ._shipment import FOLDER_VARIABLE, FROM_ENVIRONMENT, Call, load_failures, load_result, store_call
 
 _DIRECTORY_VARIABLE = "HOROVOD_RUN_DIRECTORY"
 _FAILED = "Horovod detected that one or more processes exited with non-zero status"
@@ -58,16 +58,19 @@ class _HorovodArgs:
             setattr(self, name, None)
 
 
-def _folder_parent(is_local: bool) -> str | None:
-    """Where the files of a job go: a folder that all of its hosts see."""
+def _shared_parent(planned: Mapping[str, Any]) -> str | None:
+    """The folder that all hosts must share; None: this host sees the files, others get them sent."""
     named = os.environ.get(_DIRECTORY_VARIABLE)
     if named:
         if not Path(named).is_dir():
             message = f"{_DIRECTORY_VARIABLE} names {named!r}, which is not a folder"
             raise ValueError(message)
         return named
-    # Workers start in the current folder on every host, so it is the one most likely shared.
-    return None if is_local else str(Path.cwd())
+    is_local = all(host["local"] for host in planned["hosts"])
+    if is_local or planned["launcher"] == NAME:
+        return None
+    # mpirun sends no files. Workers start in the current folder on every host: the likeliest one.
+    return str(Path.cwd())
 
 
 def _raise_failure(folder: Path, size: int, ended: Ended) -> None:
@@ -95,14 +98,18 @@ def run_function(
     words = option_words(args)
     planned = plan([*words, "--", executable])
     size = len(planned["ranks"])
-    is_local = all(host["local"] for host in planned["hosts"])
+    shared = _shared_parent(planned)
     # The first entry may be the folder of the program that called; '' is the current folder everywhere.
     call = Call.of(func, func_args, func_kwargs, [entry for entry in sys.path if entry])
-    folder = Path(tempfile.mkdtemp(prefix="horovod-run-", dir=_folder_parent(is_local)))
+    folder = Path(tempfile.mkdtemp(prefix="horovod-run-", dir=shared))
     try:
         digest = store_call(folder, call)
         environment = {name: value for name, value in os.environ.items() if name != _DIRECTORY_VARIABLE}
-        task = [executable, "-m", "horovod.runner.run_task", str(folder), digest]
+        if shared is None:
+            # The launcher makes such a folder on every other host, and brings back what ranks leave there.
+            environment[FOLDER_VARIABLE] = str(folder)
+        place = FROM_ENVIRONMENT if shared is None else str(folder)
+        task = [executable, "-m", "horovod.runner.run_task", place, digest]
         ended = run_program([*words, "--", *task], environment)
         _raise_failure(folder, size, ended)
         return _results(folder, size)

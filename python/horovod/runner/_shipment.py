@@ -2,6 +2,7 @@
 
 Both are files in a folder that only this user can enter. A reader insists on that: pickles are
 programs. The function is also known by its digest, which reaches the workers on their command line.
+Hosts need not share the folder: horovodrun sends the function along and brings the results back.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from pathlib import Path
 from typing import Any
 
 _FUNCTION = "function"
+
+FOLDER_VARIABLE = "HOROVOD_RUN_FOLDER"
+"""Where the files are, on each host; the native launcher knows the names of this module's files."""
+FROM_ENVIRONMENT = "-"
+"""Stands for the folder on a worker's command line if the variable names it."""
 
 
 def import_cloudpickle() -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
+import os
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ._program import plan
@@ -18,11 +20,11 @@ def is_jsrun_installed() -> bool:
 
 def generate_jsrun_rankfile(settings: Any, path: str | None = None) -> str:
     """Write the file that gives each rank its processors, and return where it is."""
-    words = shlex.split(plan(["--jsrun", *settings_words(settings, None), "true"])["command_line"])
-    made = words[words.index("--erf_input") + 1]
+    text = plan(["--jsrun", *settings_words(settings, None), "true"])["rank_file"]
     if path is None:
-        return made
-    shutil.move(made, path)
+        descriptor, path = tempfile.mkstemp(prefix="horovod-rankfile-")
+        os.close(descriptor)
+    Path(path).write_text(text)
     return path
 
 

@@ -8,7 +8,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from horovod.runner._shipment import Call, Failure, load_call, store_failure, store_result
+from horovod.runner._shipment import (
+    FOLDER_VARIABLE,
+    FROM_ENVIRONMENT,
+    Call,
+    Failure,
+    load_call,
+    store_failure,
+    store_result,
+)
 from horovod.runner.common.util.env import get_env_rank_and_size
 
 _ARGUMENTS = 2
@@ -35,7 +43,8 @@ def main(arguments: Sequence[str]) -> int:
             f"run_task: expected a folder and a digest, got {len(arguments)} arguments; horovod.run calls it"
         )
         raise SystemExit(message)
-    folder, digest = Path(arguments[0]), arguments[1]
+    place, digest = arguments
+    folder = Path(os.environ[FOLDER_VARIABLE] if place == FROM_ENVIRONMENT else place)
     rank, _ = get_env_rank_and_size()
     host = os.environ.get("HOROVOD_HOSTNAME") or platform.node()
     call = _load(folder, digest, rank, host)

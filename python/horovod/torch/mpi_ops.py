@@ -8,6 +8,7 @@ from horovod._core import _native
 from horovod._core.average import get_average_backwards_compatibility_fun
 from horovod._core.basics import HorovodBasics, basics
 from horovod._core.errors import HorovodInternalError
+from horovod._core.exchange import register_finder
 from horovod._core.process_sets import ProcessSet, global_process_set, registered_id
 
 from ._allreduce import (
@@ -35,6 +36,7 @@ from ._autograd_groups import (
 )
 from ._gradient_schedule import gradient_schedule
 from ._handles import handles, poll, synchronize
+from ._launcher_store import find_store
 from ._movement import (
     allgather,
     allgather_async,
@@ -86,6 +88,9 @@ cuda_built = basics.cuda_built
 rocm_built = basics.rocm_built
 
 handle_average_backwards_compatibility = get_average_backwards_compatibility_fun(basics)
+
+
+register_finder(find_store)
 
 
 def init(*args: Any, **kwargs: Any) -> None:

@@ -14,6 +14,9 @@ LIMIT_SECONDS = 90
 # Variables of an outer job must not reach the inner one.
 FOREIGN = (
     "HOROVOD_",
+    "JOB_COMPLETION_INDEX",
+    "MPI_LOCAL",
+    "SM_",
     "OMPI_",
     "PMI_",
     "PMIX_",
@@ -50,6 +53,13 @@ def write_script(folder: Path, text: str) -> str:
     """Store a program that the test shows as text."""
     path = folder / "program.py"
     path.write_text(textwrap.dedent(text))
+    return str(path)
+
+
+def write_key(path: Path) -> str:
+    """Store a key as HOROVOD_KEY_FILE names it."""
+    path.touch(mode=0o600)
+    path.write_bytes(os.urandom(32))
     return str(path)
 
 

@@ -55,13 +55,6 @@ def test_a_folder_that_all_hosts_see_carries_the_function(tmp_path: Path) -> Non
     assert list(shared.iterdir()) == []
 
 
-def test_the_current_folder_is_the_one_if_none_is_named(tmp_path: Path) -> None:
-    job = run_in(tmp_path, PROGRAM, HOROVOD_SSH_COMMAND=shell(tmp_path, 'exec sh -c "$2"'))
-
-    assert job.code == 0, job.output
-    assert list(tmp_path.glob("horovod-run-*")) == []
-
-
 def can_hide_folders() -> bool:
     unshare = shutil.which("unshare")
     if unshare is None or os.geteuid() != 0:
@@ -69,8 +62,61 @@ def can_hide_folders() -> bool:
     return subprocess.run([unshare, "--mount", "true"], capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.skipif(not can_hide_folders(), reason="mount namespaces are not permitted here")
-def test_a_host_that_does_not_see_the_function_says_so(tmp_path: Path) -> None:
+needs_hiding = pytest.mark.skipif(not can_hide_folders(), reason="mount namespaces are not permitted here")
+
+
+SHARES_NOTHING = f"""
+import os, horovod
+def place(bad):
+    rank = int(os.environ["HOROVOD_RANK"])
+    if rank == bad:
+        raise ValueError(f"of rank {{rank}}")
+    return rank, os.environ["HOROVOD_RUN_FOLDER"], b"x" * 3_000_000
+hosts = "localhost:1,{REMOTE}:2"
+found = horovod.run(place, (-1,), num_proc=3, hosts=hosts)
+assert [rank for rank, _, _ in found] == [0, 1, 2], found
+assert all(len(data) == 3_000_000 for _, _, data in found)
+folders = [folder for _, folder, _ in found]
+assert folders[0] != folders[1] == folders[2], folders
+try:
+    horovod.run(place, (2,), num_proc=3, hosts=hosts)
+except RuntimeError as error:
+    assert "rank 2 on host {REMOTE} raised ValueError: of rank 2" in str(error), error
+    assert isinstance(error.__cause__, ValueError)
+    print("as expected")
+"""
+
+
+@needs_hiding
+def test_hosts_that_share_no_folder_get_the_function_and_give_results_back(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    # The other host has an empty folder there.
+    blind = shell(
+        tmp_path, f"""exec unshare --mount sh -c 'mount -t tmpfs none {own} && exec sh -c "$0"' "$2" """
+    )
+
+    job = run_in(tmp_path, SHARES_NOTHING, HOROVOD_SSH_COMMAND=blind, TMPDIR=str(own))
+
+    assert job.code == 0, job.output
+    assert "as expected" in job.output
+    assert list(own.iterdir()) == []
+
+
+def test_nothing_is_left_on_a_host_whose_ranks_have_gone(tmp_path: Path) -> None:
+    job = run_in(
+        tmp_path,
+        SHARES_NOTHING,
+        HOROVOD_SSH_COMMAND=shell(tmp_path, 'exec sh -c "$2"'),
+        TMPDIR=str(tmp_path),
+    )
+
+    assert job.code == 0, job.output
+    assert list(tmp_path.glob("horovod-run-*")) == []
+
+
+@needs_hiding
+def test_a_shared_folder_that_a_host_does_not_see_is_named(tmp_path: Path) -> None:
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     blind = shell(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,21 @@ def test_torchrun(tmp_path: Path) -> None:
             script,
         ]
     )
+
+    assert job.code == 0, job.output
+    assert all(line in job.output for line in expected_lines(2))
+
+
+@pytest.mark.parametrize(
+    ("program", "options"),
+    [("mpirun.openmpi", ["--allow-run-as-root", "--oversubscribe"]), ("mpirun.mpich", [])],
+)
+def test_mpirun(tmp_path: Path, program: str, options: list[str]) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    script = write_script(tmp_path, PROGRAM)
+    command = [program, *options, "-np", "2", sys.executable, script]
+    job = run(command, HOROVOD_CPU_OPERATIONS="native", HOROVOD_CONTROLLER="native")
 
     assert job.code == 0, job.output
     assert all(line in job.output for line in expected_lines(2))

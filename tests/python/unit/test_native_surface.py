@@ -31,7 +31,9 @@ def test_functions_take_as_many_arguments_as_the_stub_says(name):
     assert not arguments.kwonlyargs
     too_many = [None] * (len(arguments.posonlyargs) + 1)
 
-    with pytest.raises(TypeError, match=f"expected {len(too_many) - 1} arguments, got {len(too_many)}"):
+    with pytest.raises(
+        TypeError, match=rf"expected (\d+ to )?{len(too_many) - 1} arguments, got {len(too_many)}"
+    ):
         getattr(_native, name)(*too_many)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -122,16 +123,16 @@ def test_jobs_run_without_mpi_unless_it_is_asked_for() -> None:
 
 
 def test_the_rank_file_of_jsrun_is_the_launchers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made, wanted, launcher = tmp_path / "made by it", tmp_path / "wanted", tmp_path / "launcher"
-    made.write_text("overlapping_rs: allow\n")
+    wanted, launcher = tmp_path / "wanted", tmp_path / "launcher"
     # LSF runs on its own machines only: this is what the launcher says there.
-    answer = json.dumps({"command_line": f"jsrun --erf_input {shlex.quote(str(made))}  true"})
+    answer = json.dumps({"rank_file": "overlapping_rs: allow\n"})
     launcher.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}\nEND\n")
     launcher.chmod(0o700)
     monkeypatch.setenv("HOROVOD_RUN_EXECUTABLE", str(launcher))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
-    assert generate_jsrun_rankfile(Settings(num_proc=2)) == str(made)
+    made = Path(generate_jsrun_rankfile(Settings(num_proc=2)))
     assert generate_jsrun_rankfile(Settings(num_proc=2), str(wanted)) == str(wanted)
 
-    assert wanted.read_text() == "overlapping_rs: allow\n"
-    assert not made.exists()
+    assert made.parent == tmp_path
+    assert made.read_text() == wanted.read_text() == "overlapping_rs: allow\n"

@@ -27,16 +27,18 @@ constexpr std::string_view kPlace = R"(
 ## Place in the job
 
 Set by the launcher. The first line of the table that finds its first two variables counts; a job without any of them
-has one process. See `src/topology`.
+has one process. What follows for jobs on several hosts: [cluster.md](cluster.md). See `src/topology`.
 
 | Launcher | Rank, size | Local rank, local size | Cross rank, cross size |
 | --- | --- | --- | --- |
+| Kubernetes Indexed Job (`HOROVOD_RANK` is not set) | `JOB_COMPLETION_INDEX`, `HOROVOD_SIZE` | `HOROVOD_LOCAL_RANK`, `HOROVOD_LOCAL_SIZE`, or one rank per pod | index, pods |
 | `horovodrun` | `HOROVOD_RANK`, `HOROVOD_SIZE` | `HOROVOD_LOCAL_RANK`, `HOROVOD_LOCAL_SIZE` | `HOROVOD_CROSS_RANK`, `HOROVOD_CROSS_SIZE` |
 | `torchrun` (`TORCHELASTIC_RUN_ID` is set) | `RANK`, `WORLD_SIZE` | `LOCAL_RANK`, `LOCAL_WORLD_SIZE` | `GROUP_RANK`, `GROUP_WORLD_SIZE` |
 | Open MPI | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` | `OMPI_COMM_WORLD_LOCAL_RANK`, `OMPI_COMM_WORLD_LOCAL_SIZE` | |
 | MPICH, Intel MPI | `PMI_RANK`, `PMI_SIZE` | `MPI_LOCALRANKID`, `MPI_LOCALNRANKS` or `PMI_LOCAL_RANK`, `PMI_LOCAL_SIZE` | |
 | `srun` (in a step) | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` | `SLURM_LOCALID`, `SLURM_STEP_TASKS_PER_NODE` | `SLURM_NODEID`, `SLURM_STEP_TASKS_PER_NODE` |
 | by hand | `RANK`, `WORLD_SIZE` | `LOCAL_RANK`, `LOCAL_WORLD_SIZE` | `GROUP_RANK`, `GROUP_WORLD_SIZE` |
+| SageMaker, more than one host | `/opt/ml/input/config/resourceconfig.json`, or `SM_HOSTS`, `SM_CURRENT_HOST` | `HOROVOD_LOCAL_RANK`, `HOROVOD_LOCAL_SIZE`, or one rank per host | index, hosts |
 
 `HOROVOD_CROSS_RANK` and `HOROVOD_CROSS_SIZE` complete any launcher. `HOROVOD_HOSTNAME` replaces the name of the host;
 `HOROVOD_JOB_ID` names the job where the launcher gives no name that all its processes share.

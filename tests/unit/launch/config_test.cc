@@ -27,6 +27,15 @@ TEST(LaunchYaml, ReadsMapsListsAndScalars) {
   EXPECT_EQ(root->find("items")->items.at(0).find("l")->scalar, "w");
 }
 
+TEST(LaunchYaml, TwoSingleQuotesInsideSingleQuotesMeanOne) {
+  const auto root = parse_yaml("a: 'it''s # no comment' # but this is\nb: ''''\nc: ''\n");
+
+  ASSERT_TRUE(root.is_ok()) << root.status().message();
+  EXPECT_EQ(root->find("a")->scalar, "it's # no comment");
+  EXPECT_EQ(root->find("b")->scalar, "'");
+  EXPECT_EQ(root->find("c")->scalar, "");
+}
+
 TEST(LaunchYaml, AnErrorNamesItsLine) {
   const std::vector<std::pair<const char*, const char*>> mistakes = {
       {"a: 1\n\tb: 2\n", "line 2: a tab in the indentation"},

@@ -204,9 +204,9 @@ ExchangeCallbacks callbacks_over(MemoryStore& store) {
               },
           .get =
               [](void* context, const char* key, void* buffer, size_t capacity, size_t* bytes,
-                 int64_t milliseconds) {
+                 int64_t nanoseconds) {
                 auto& memory = *static_cast<MemoryStore*>(context);
-                const auto deadline = Deadline::after(std::chrono::milliseconds(milliseconds));
+                const auto deadline = Deadline::after(Nanoseconds(nanoseconds));
                 const auto value = memory.get(key, deadline);
                 if (!value) return value.status().code() == StatusCode::kTimedOut ? 1 : 2;
                 *bytes = value->size();

@@ -1,0 +1,51 @@
+// pmi_client.h - the process manager behind PMI_FD: Hydra (mpirun of MPICH and Intel MPI), and
+// Slurm under --mpi=pmi2, which speaks this version too. Lines of text, "cmd=put kvsname=k key=a
+// value=b". One thread; every call blocks until the answer or the deadline.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "base/status.h"
+
+namespace hvd::bootstrap {
+
+// PMI_FD names an open descriptor, and no MPI library is in this process, which would speak there.
+bool has_process_manager(const Environment& environment);
+
+class PmiClient {
+ public:
+  // Greets the process manager. The descriptor stays the launcher's: it is not closed here.
+  static Result<PmiClient> open(const Environment& environment, Deadline deadline);
+
+  // Values have no blanks and no more characters than this.
+  size_t longest_value() const { return longest_value_; }
+  Status put(std::string_view key, std::string_view value, Deadline deadline);
+  // After a barrier that followed the put.
+  Result<std::string> get(std::string_view key, Deadline deadline);
+  // Waits for all ranks of the job.
+  Status barrier(Deadline deadline);
+  // Takes leave. Without it the manager takes the end of this process for a failure.
+  Status finalize(Deadline deadline);
+
+ private:
+  explicit PmiClient(int fd) : fd_(fd) {}
+  // The answer, whose cmd must be `expected`.
+  Result<std::string> ask(std::string_view request, std::string_view expected, Deadline deadline);
+  Status send_line(std::string_view line, Deadline deadline) const;
+  Result<std::string> receive_line(Deadline deadline);
+  Status greet(Deadline deadline);
+
+  int fd_;
+  std::string received_;  // what came after the last line
+  std::string space_;     // "kvsname" of the job
+  size_t longest_value_ = 0;
+};
+
+// The value of `name` in "cmd=x name=value ..."; empty if it has none.
+std::string pmi_field(std::string_view line, std::string_view name);
+
+}  // namespace hvd::bootstrap
