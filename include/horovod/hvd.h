@@ -145,6 +145,13 @@ typedef struct hvd_init_options {
   int32_t process_set_count;
   int32_t dynamic_process_sets; /* 1: allow add/remove, as HOROVOD_DYNAMIC_PROCESS_SETS does */
   hvd_exchange exchange;        /* all NULL: from the environment */
+  /* The ranks of the job are those of this communicator: the address of an MPI_Comm of the MPI
+   * library that the process has initialized. NULL: none. It is copied, and may be freed after. */
+  const void* mpi_comm;
+  /* Or these ranks of MPI_COMM_WORLD, equal on all of them; no effect without MPI. */
+  const int32_t* mpi_ranks;
+  int32_t mpi_rank_count;
+  int32_t reserved;
 } hvd_init_options;
 HVD_API void hvd_init_options_init(hvd_init_options* options);
 
@@ -164,6 +171,9 @@ HVD_API int32_t hvd_local_size(void);
 HVD_API int32_t hvd_cross_rank(void);
 HVD_API int32_t hvd_cross_size(void);
 HVD_API int32_t hvd_is_homogeneous(void);
+/* 1: MPI brought the ranks of this job together and supports any number of threads; 0: one at a
+ * time; -1: MPI is not used, or there is no job. */
+HVD_API int32_t hvd_mpi_threads(void);
 
 /* ---- submissions -------------------------------------------------------------------------- */
 

@@ -91,7 +91,10 @@ Result<Member> decode_member(std::string_view bytes) {
     return corrupted(concat("what a rank says about itself makes no sense (", bytes.size(),
                             " bytes); do all ranks have the same horovod?"));
   }
-  HVD_TRY_ASSIGN(member.addresses, net::parse_addresses(addresses));
+  // None where MPI carries the bytes.
+  if (!addresses.empty()) {
+    HVD_TRY_ASSIGN(member.addresses, net::parse_addresses(addresses));
+  }
   return member;
 }
 

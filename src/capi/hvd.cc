@@ -125,6 +125,11 @@ int32_t hvd_cross_rank(void) {
 int32_t hvd_cross_size(void) {
   return topology_value([](const auto& t) { return t.cross_size; });
 }
+int32_t hvd_mpi_threads(void) {
+  Runtime& runtime = Runtime::instance();
+  return runtime.is_initialized() ? runtime.mpi_threads() : -1;
+}
+
 int32_t hvd_is_homogeneous(void) {
   return topology_value([](const auto& t) { return t.is_homogeneous() ? 1 : 0; });
 }

@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <cstdlib>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "capi/convert.h"
@@ -56,14 +58,47 @@ Result<engine::EngineOptions> Runtime::make_options(const hvd_init_options* o) {
   engine::EngineOptions options;
   const Environment environment = process_environment();
   HVD_TRY_ASSIGN(options.settings, read_settings(environment));
-  HVD_TRY_ASSIGN(options.topology, topology::topology_from_environment(environment));
-  if (o != nullptr) HVD_TRY(apply_init_options(*o, options));
   options.epoch = o != nullptr && o->epoch != 0 ? o->epoch : epoch_;
+  HVD_TRY(find_place(o, options));
+  if (o != nullptr) HVD_TRY(apply_init_options(*o, options));
   set_log_options(
       {options.settings.log_level, options.settings.log_hide_time, options.topology.rank});
   for (const std::string& warning : options.settings.warnings) HVD_LOG(kWarning, warning);
-  HVD_TRY(join_hosts(o, options));
+  if (mpi_threads() < 0) HVD_TRY(join_hosts(o, options));
   return options;
+}
+
+// From MPI, which then brings the hosts together too, or from the environment.
+Status Runtime::find_place(const hvd_init_options* o, engine::EngineOptions& out) {
+  const Environment environment = process_environment();
+  HVD_TRY_ASSIGN(const mpi::Choice choice, MpiJobs::choose(o, environment));
+  mpi_threads_.store(-1);
+  if (!choice.uses_mpi) {
+    HVD_TRY_ASSIGN(out.topology, topology::topology_from_environment(environment));
+    return Status::ok();
+  }
+  const bool was_started = mpi_.is_started();
+  auto joined = mpi_.join(o, environment, choice, out.epoch,
+                          Deadline::after(out.settings.rendezvous_timeout));
+  if (!was_started && mpi_.is_started()) std::atexit([] { instance().at_exit(); });
+  if (!joined) return joined.status();
+  out.topology = std::move(joined->topology);
+  use_network(std::move(joined->network), out);
+  mpi_threads_.store(mpi_.has_thread_multiple() ? 1 : 0);
+  return Status::ok();
+}
+
+void Runtime::use_network(bootstrap::Network network, engine::EngineOptions& out) {
+  if (network.mesh == nullptr || network.hosts.is_one_host()) return;
+  out.hosts = std::move(network.hosts);
+  out.mesh = std::move(network.mesh);
+}
+
+void Runtime::at_exit() {
+  // A job that is not shut down ends as if the process had died.
+  if (is_initialized() || is_orphan_.load()) return;
+  MutexLock lock(life_mutex_);
+  mpi_.finalize();
 }
 
 // A job on several hosts: finds the others before anything else.
@@ -74,9 +109,7 @@ Status Runtime::join_hosts(const hvd_init_options* o, engine::EngineOptions& out
   HVD_TRY_ASSIGN(bootstrap::Network network,
                  find_network(topology, exchange, out.epoch,
                               Deadline::after(out.settings.rendezvous_timeout), memory_));
-  if (network.hosts.is_one_host()) return Status::ok();
-  out.hosts = std::move(network.hosts);
-  out.mesh = std::move(network.mesh);
+  use_network(std::move(network), out);
   return Status::ok();
 }
 
@@ -109,9 +142,12 @@ void Runtime::shutdown() {
   if (owned_ == nullptr) return;
   // Calls that are waiting are ended by this; calls that begin now find no engine.
   engine_.store(nullptr, std::memory_order_seq_cst);
+  const StatusCode health = owned_->health().code();
+  if (health != StatusCode::kOk && health != StatusCode::kShutDown) mpi_.job_failed();
   owned_->shutdown(Deadline::after(std::chrono::seconds(10)));
   callers_.wait_for_all();
   owned_.reset();
+  mpi_threads_.store(-1);
 }
 
 }  // namespace hvd::capi

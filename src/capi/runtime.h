@@ -12,6 +12,7 @@
 #include "base/thread_annotations.h"
 #include "bootstrap/join_network.h"
 #include "capi/callers.h"
+#include "capi/mpi_jobs.h"
 #include "engine/engine.h"
 #include "horovod/hvd.h"
 
@@ -27,6 +28,8 @@ class Runtime {
   // Kept for engines to come.
   Status set_stall_signal(int32_t number);
   bool is_initialized() const { return engine_.load(std::memory_order_acquire) != nullptr; }
+  // As hvd_mpi_threads().
+  int32_t mpi_threads() const { return mpi_threads_.load(std::memory_order_relaxed); }
 
   // Holds the engine for one call; null inside when there is none.
   class Use {
@@ -53,14 +56,20 @@ class Runtime {
       HVD_REQUIRES(life_mutex_);
   Status join_hosts(const hvd_init_options* options, engine::EngineOptions& out)
       HVD_REQUIRES(life_mutex_);
+  Status find_place(const hvd_init_options* options, engine::EngineOptions& out)
+      HVD_REQUIRES(life_mutex_);
+  static void use_network(bootstrap::Network network, engine::EngineOptions& out);
+  void at_exit() HVD_EXCLUDES(life_mutex_);
 
   std::atomic<engine::Engine*> engine_{nullptr};
   std::atomic<bool> is_orphan_{false};
   std::atomic<int32_t> stall_signal_{0};
+  std::atomic<int32_t> mpi_threads_{-1};
   Callers callers_;
   Mutex life_mutex_;
   // With the store of a job on several hosts, where this rank runs it.
   bootstrap::Memory memory_ HVD_GUARDED_BY(life_mutex_);
+  MpiJobs mpi_ HVD_GUARDED_BY(life_mutex_);
   std::unique_ptr<engine::Engine> owned_ HVD_GUARDED_BY(life_mutex_);
   uint64_t epoch_ HVD_GUARDED_BY(life_mutex_) = 0;
 };

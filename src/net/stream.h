@@ -25,6 +25,9 @@ class Stream {
   // For poll and epoll: readable when receive() may give something, writable when send() may take
   // something.
   virtual int descriptor() const = 0;
+  // What to poll the descriptor for, to learn of `events` (POLLIN, POLLOUT): a descriptor that is
+  // no socket may tell of both by being readable.
+  virtual short wake_events(short events) const { return events; }
   // Bytes that receive() would give without the descriptor being readable (TLS keeps decrypted
   // bytes).
   virtual bool has_buffered() const { return false; }

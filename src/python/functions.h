@@ -21,6 +21,7 @@ PyObject* status_names(Arguments);
 
 // life_cycle.cc
 PyObject* init(Arguments);
+PyObject* init_mpi(Arguments);
 PyObject* shutdown(Arguments);
 PyObject* is_initialized(Arguments);
 PyObject* rank(Arguments);
@@ -30,6 +31,7 @@ PyObject* local_size(Arguments);
 PyObject* cross_rank(Arguments);
 PyObject* cross_size(Arguments);
 PyObject* is_homogeneous(Arguments);
+PyObject* mpi_threads(Arguments);
 
 // submissions.cc
 PyObject* submit(Arguments);

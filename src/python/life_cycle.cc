@@ -28,6 +28,7 @@ struct InitOptions {
   std::string job_id;
   std::vector<int32_t> ranks;
   std::vector<int32_t> sizes;
+  std::vector<int32_t> mpi_ranks;
 };
 
 void read_topology(Reader& reader, hvd_topology& out) {
@@ -43,6 +44,19 @@ void read_topology(Reader& reader, hvd_topology& out) {
   out = {n[0], n[1], n[2], n[3], n[4], n[5]};
 }
 
+void read_sets(Reader& reader, PyObject* sets, InitOptions& init) {
+  reader.for_each(sets, [&](PyObject* set) {
+    Numbers ranks;
+    reader.to_list(set, ranks);
+    if (reader.failed()) return;
+    init.ranks.insert(init.ranks.end(), ranks.data(), ranks.data() + ranks.count());
+    init.sizes.push_back(ranks.count());
+  });
+  init.options.process_set_ranks = init.ranks.data();
+  init.options.process_set_sizes = init.sizes.data();
+  init.options.process_set_count = static_cast<int32_t>(init.sizes.size());
+}
+
 std::shared_ptr<InitOptions> read_options(Reader& reader) {
   auto init = std::make_shared<InitOptions>();
   hvd_init_options_init(&init->options);
@@ -51,33 +65,31 @@ std::shared_ptr<InitOptions> read_options(Reader& reader) {
     init->job_id = job_id;
     init->options.job_id = init->job_id.c_str();
   }
-  reader.for_each(reader.object(2), [&](PyObject* set) {
-    Numbers ranks;
-    reader.to_list(set, ranks);
-    if (reader.failed()) return;
-    init->ranks.insert(init->ranks.end(), ranks.data(), ranks.data() + ranks.count());
-    init->sizes.push_back(ranks.count());
-  });
-  init->options.process_set_ranks = init->ranks.data();
-  init->options.process_set_sizes = init->sizes.data();
-  init->options.process_set_count = static_cast<int32_t>(init->sizes.size());
+  read_sets(reader, reader.object(2), *init);
   init->options.dynamic_process_sets = reader.flag(3) ? 1 : 0;
   init->options.progress = reader.int32(4);
   return init;
 }
 
-}  // namespace
+std::shared_ptr<InitOptions> read_mpi_options(Reader& reader) {
+  auto init = std::make_shared<InitOptions>();
+  hvd_init_options_init(&init->options);
+  if (!reader.is_none(0)) init->options.mpi_comm = reader.address(0);
+  Numbers ranks;
+  reader.numbers(1, ranks);
+  if (reader.failed()) return init;
+  init->mpi_ranks.assign(ranks.data(), ranks.data() + ranks.count());
+  init->options.mpi_ranks = init->mpi_ranks.data();
+  init->options.mpi_rank_count = ranks.count();
+  read_sets(reader, reader.object(2), *init);
+  return init;
+}
 
-uint64_t current_life() { return life.load(std::memory_order_acquire); }
-
-PyObject* init(Arguments arguments) {
-  Reader reader(arguments);
-  const auto options = read_options(reader);
-  if (reader.failed()) return nullptr;
+// `store` is a borrowed object that the ranks meet through, or null.
+PyObject* start(const std::shared_ptr<InitOptions>& options, PyObject* store = nullptr) {
   if (hvd_is_initialized() != 0) Py_RETURN_NONE;
   running_inits.fetch_add(1);
   // Its own thread, because it waits for the other ranks and takes no deadline.
-  PyObject* const store = reader.is_none(5) ? nullptr : reader.object(5);
   const auto answer = call_interruptibly([options, store](Conversation& conversation) {
     Exchange exchange(store, conversation);
     if (store != nullptr) options->options.exchange = exchange.functions();
@@ -92,6 +104,23 @@ PyObject* init(Arguments arguments) {
   if (!answer) return nullptr;
   if (answer->value == HVD_OK) Py_RETURN_NONE;
   return raise(static_cast<hvd_status>(answer->value), answer->error.c_str());
+}
+
+}  // namespace
+
+uint64_t current_life() { return life.load(std::memory_order_acquire); }
+
+PyObject* init(Arguments arguments) {
+  Reader reader(arguments);
+  const auto options = read_options(reader);
+  PyObject* const store = reader.is_none(5) ? nullptr : reader.object(5);
+  return reader.failed() ? nullptr : start(options, store);
+}
+
+PyObject* init_mpi(Arguments arguments) {
+  Reader reader(arguments);
+  const auto options = read_mpi_options(reader);
+  return reader.failed() ? nullptr : start(options);
 }
 
 PyObject* shutdown(Arguments) {
@@ -111,6 +140,7 @@ PyObject* local_rank(Arguments) { return PyLong_FromLong(hvd_local_rank()); }
 PyObject* local_size(Arguments) { return PyLong_FromLong(hvd_local_size()); }
 PyObject* cross_rank(Arguments) { return PyLong_FromLong(hvd_cross_rank()); }
 PyObject* cross_size(Arguments) { return PyLong_FromLong(hvd_cross_size()); }
+PyObject* mpi_threads(Arguments) { return PyLong_FromLong(hvd_mpi_threads()); }
 PyObject* is_homogeneous(Arguments) { return PyBool_FromLong(hvd_is_homogeneous() == 1 ? 1 : 0); }
 
 }  // namespace hvd::python

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "net/pair_mesh.h"
+#include "tests/support/mpi_ranks.h"
 
 namespace hvd::testing {
 namespace {
@@ -142,6 +143,7 @@ topology::Topology topology_of(const topology::HostMap& map, int rank, int size)
 void run_ranks(int size, const std::function<void(TestRank&)>& function,
                const ThreadOptions& options) {
   const topology::HostMap map = deal_out(size, simulated_hosts(size));
+  if (runs_under_mpi()) return run_mpi_ranks(size, map, function, options);
   net::PairNetwork network(size);
   auto jobs = make_jobs(map, size, options);
   ASSERT_TRUE(jobs) << jobs.status().message();

@@ -6,10 +6,12 @@ import ctypes
 import logging
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from . import _native, codes, leaving, stacks
 from .allocator import tune_allocator, tuning_requested
+from .communicators import comm_address, is_communicator
 from .errors import PRECONDITION_ERROR, HorovodInternalError
 from .exchange import find_exchange
 from .process_sets import (
@@ -32,22 +34,36 @@ def _initialized(answer: int) -> int:
     return answer
 
 
-def _check_comm(comm: object) -> None:
-    """Accept what the original accepts without MPI: None, or ranks, which have no effect there."""
+@dataclass(frozen=True, slots=True)
+class _Members:
+    """The processes that form the job: those of a communicator, some ranks, or all."""
+
+    comm: Any = None
+    ranks: tuple[int, ...] = ()
+
+    def start(self, sets: Sequence[Sequence[int]]) -> None:
+        if self.comm is None and not self.ranks:
+            _native.init(None, None, sets, False, 0, find_exchange())
+            return
+        _native.init_mpi(comm_address(self.comm) if self.comm is not None else None, self.ranks, sets)
+
+
+def _members_of(comm: object) -> _Members:
     if comm is None:
-        return
+        return _Members()
+    if is_communicator(comm):
+        return _Members(comm=comm)
     if not isinstance(comm, Iterable):
         message = (
-            f"init: comm must be None or an iterable of ranks, got {type(comm).__name__}; "
-            "MPI communicators need a build with MPI"
+            "init: comm must be None, an iterable of ranks or a communicator of mpi4py, "
+            f"got {type(comm).__name__}"
         )
         raise ValueError(message)  # noqa: TRY004 - type of the public API
-    ranks = list(comm)
+    ranks = tuple(comm)
     if any(not isinstance(rank, int) for rank in ranks):
-        message = f"init: comm must have integer ranks, got {ranks}"
+        message = f"init: comm must have integer ranks, got {list(ranks)}"
         raise ValueError(message)
-    if ranks:
-        _logger.warning("init: comm=%s has no effect without MPI; all ranks take part", ranks)
+    return _Members(ranks=ranks)
 
 
 def _static_sets(process_sets: Sequence[ProcessSet] | str | None) -> Sequence[ProcessSet]:
@@ -70,9 +86,9 @@ def _static_sets(process_sets: Sequence[ProcessSet] | str | None) -> Sequence[Pr
     return sets
 
 
-def _start(sets: Sequence[Sequence[int]]) -> None:
+def _start(members: _Members, sets: Sequence[Sequence[int]]) -> None:
     try:
-        _native.init(None, None, sets, False, 0, find_exchange())
+        members.start(sets)
     except HorovodInternalError as error:
         # Ranks that do not fit together are a mistake of the caller; anything else is an event.
         if error.status == PRECONDITION_ERROR:
@@ -80,19 +96,19 @@ def _start(sets: Sequence[Sequence[int]]) -> None:
         raise
 
 
-def _start_with(process_sets: Sequence[ProcessSet]) -> None:
+def _start_with(members: _Members, process_sets: Sequence[ProcessSet]) -> None:
     """Start the core with each set once; resolve_static_sets complains about the duplicates."""
     unique = list(dict.fromkeys(tuple(process_set.ranks or ()) for process_set in process_sets))
     try:
-        _start(unique)
+        _start(members, unique)
     except ValueError as error:
         if "exists already, with id 0" not in str(error):
             raise
         # One of them is the global set. The size tells which, but is known only to a running core.
-        _start(())
+        _start(members, ())
         everybody = tuple(range(_native.size()))
         _native.shutdown()
-        _start([ranks for ranks in unique if ranks != everybody])
+        _start(members, [ranks for ranks in unique if ranks != everybody])
 
 
 class HorovodBasics:
@@ -128,17 +144,21 @@ class HorovodBasics:
     ) -> None:
         """Start the core and wait until all ranks of the job have come.
 
-        The process sets get their ids, the same on all ranks; "dynamic" allows hvd.add_process_set
-        later. A second call without shutdown changes nothing.
+        With MPI, `comm` says who they are: a communicator of mpi4py, or ranks of MPI_COMM_WORLD;
+        without it, ranks have no effect. The process sets get their ids, the same on all ranks;
+        "dynamic" allows hvd.add_process_set later. A second call without shutdown changes nothing.
         """
-        _check_comm(comm)
+        members = _members_of(comm)
         sets = _static_sets(process_sets)
         if not _native.is_initialized():
             requested_mode(os.environ)  # a bad value is an error at start, not in the first step
             if tuning_requested(os.environ):
                 tune_allocator()
-            _start_with(sets)
+            _start_with(members, sets)
             stacks.arm()
+            global_process_set.mpi_comm = members.comm
+            if members.ranks and _native.mpi_threads() < 0:
+                _logger.warning("init: comm=%s has no effect without MPI; all ranks take part", members.ranks)
         leaving.arm()
         size = _native.size()
         if size < 0:
@@ -203,18 +223,21 @@ class HorovodBasics:
         return _native.is_homogeneous()
 
     def mpi_threads_supported(self) -> bool:
-        """Raise ValueError: there is no MPI to ask."""
+        """Return whether MPI may be called from several threads at a time, the program's included."""
         _initialized(_native.rank())
-        message = "Horovod MPI is not enabled; the embedded engine is used"
-        raise ValueError(message)
+        threads = _native.mpi_threads()
+        if threads < 0:
+            message = "Horovod MPI is not enabled; the embedded engine is used"
+            raise ValueError(message)
+        return threads > 0
 
     def mpi_enabled(self) -> bool:
-        """Return False: MPI is not used."""
-        return False
+        """Return whether MPI has brought the ranks of this job together."""
+        return _native.mpi_threads() >= 0
 
     def mpi_built(self) -> bool:
-        """Return False: MPI is not used."""
-        return False
+        """Return True: MPI can be used; its library is looked for when it is needed."""
+        return True
 
     def gloo_enabled(self) -> bool:
         """Return True: the embedded engine takes the place of Gloo, and needs no MPI."""

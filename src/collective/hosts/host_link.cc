@@ -219,7 +219,8 @@ const std::vector<HostLink::Want>& HostLink::wants() {
     if (other.stream == nullptr) {
       opens = true;
     } else {
-      wants_.push_back({other.stream->descriptor(), static_cast<short>(events)});
+      wants_.push_back(
+          {other.stream->descriptor(), other.stream->wake_events(static_cast<short>(events))});
     }
   }
   if (opens) wants_.push_back({mesh_.descriptor(), POLLIN});

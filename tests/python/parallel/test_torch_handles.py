@@ -284,7 +284,7 @@ def test_place_in_the_job(rank: int, size: int) -> None:
     assert (hvd.gloo_built(), hvd.gloo_enabled(), hvd.mpi_built(), hvd.mpi_enabled()) == (
         True,
         True,
-        False,
+        True,
         False,
     )
     assert hvd.nccl_built() == 0

@@ -177,7 +177,7 @@ def test_small_helpers(tmp_path: object) -> None:
         util.nccl_built(),
         util.ddl_built(),
         util.ccl_built(),
-    ) == (True, False, 0, False, False)
+    ) == (True, True, 0, False, False)
 
 
 def test_cache_remembers_by_arguments() -> None:
