@@ -14,9 +14,9 @@ function module_of(path,    folder) {
 }
 
 FILENAME ~ /CMakeLists\.txt$/ {
-  if ($0 !~ /^ *hvd_(python_)?module\(/) next
+  if ($0 !~ /^ *hvd_((python|tensorflow)_)?module\(/) next
   line = $0
-  gsub(/^ *hvd_(python_)?module\(|\).*$/, "", line)
+  gsub(/^ *hvd_((python|tensorflow)_)?module\(|\).*$/, "", line)
   count = split(line, word, " ")
   for (i = 2; i <= count; i++) allowed[word[1], word[i]] = 1
   known[word[1]] = 1

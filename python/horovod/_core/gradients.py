@@ -6,6 +6,7 @@ backward pass to a `GradientPlan`, and submits what the plan returns.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -93,6 +94,22 @@ def check_groups(groups: object, is_parameter: Callable[[object], bool]) -> None
     elif not isinstance(groups, int) or groups <= 0:
         msg = f"groups should be a positive integer or a list of lists of parameters, got {groups!r}"
         raise ValueError(msg)
+
+
+def checked_groups(num_groups: int, groups: Any) -> Any:
+    """Return `groups`, with the old parameter `num_groups` counted in."""
+    if num_groups != 0:
+        warnings.warn(
+            "Parameter `num_groups` has been replaced by `groups` and will be removed in v0.23.0.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        if groups is None:
+            groups = num_groups
+    if groups is not None and not (isinstance(groups, list) or groups > 0):
+        message = f"groups should be a non-negative integer or a list of lists of variables, got {groups!r}"
+        raise ValueError(message)
+    return groups
 
 
 def split_evenly(items: Sequence[T], count: int) -> list[list[T]]:

@@ -1,0 +1,106 @@
+"""What horovod.keras and horovod.tensorflow.keras share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from horovod._core.gradients import check_backward_passes
+from horovod._core.process_sets import ProcessSet, global_process_set
+
+from . import _optimizer
+from ._options import OptimizerOptions, check_op
+from .backends import backend_module
+
+
+def is_keras3(optimizer: Any) -> bool:
+    """Return whether an optimizer (or a module of optimizers) is one of Keras 3."""
+    return hasattr(optimizer, "stateless_apply")
+
+
+def create_distributed_optimizer(
+    keras: Any,
+    optimizer: Any,
+    name: str | None = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = None,
+    sparse_as_dense: bool = False,
+    gradient_predivide_factor: float = 1.0,
+    op: int = 0,
+    backward_passes_per_step: int = 1,
+    average_aggregated_gradients: bool = False,
+    groups: Any = None,
+    process_set: ProcessSet = global_process_set,
+    scale_local_gradients: bool = True,
+) -> Any:
+    """Return an optimizer of the same name as the given one that reduces gradients."""
+    check_op(op)
+    check_backward_passes(backward_passes_per_step)
+    options = OptimizerOptions(
+        name=name or f"Distributed{type(optimizer).__name__}",
+        device_dense=device_dense,
+        device_sparse=device_sparse,
+        compression=compression,
+        sparse_as_dense=sparse_as_dense,
+        gradient_predivide_factor=gradient_predivide_factor,
+        op=op,
+        groups=groups,
+        process_set=process_set,
+        backward_passes_per_step=backward_passes_per_step,
+        average_aggregated_gradients=average_aggregated_gradients,
+        scale_local_gradients=scale_local_gradients,
+    )
+    if not is_keras3(optimizer):
+        from . import _legacy_optimizer  # noqa: PLC0415 - needs TensorFlow
+
+        reducer = backend_module("tensorflow").make_reducer(options)
+        return _legacy_optimizer.distribute(optimizer, options, reducer)
+    reducer = backend_module(keras.backend.backend()).make_reducer(options)
+    return _optimizer.distribute(_optimizer.with_loss_scale(keras, optimizer), options, reducer)
+
+
+def local_layer_weights(keras: Any, local_layers: Any) -> list[Any]:
+    """Return the weights of layers that stay out of communication."""
+    if local_layers is None:
+        return []
+    layers = list(local_layers) if isinstance(local_layers, Iterable) else [local_layers]
+    for layer in layers:
+        if not isinstance(layer, keras.layers.Layer):
+            kind = type(layer).__name__
+            message = f"local_layers must be a keras.layers.Layer or an iterable of them, got {kind}"
+            raise ValueError(message)  # noqa: TRY004 - type of the public API
+    return [weight for layer in layers for weight in layer.trainable_weights]
+
+
+def load_model(
+    keras: Any,
+    wrap: Any,
+    filepath: Any,
+    custom_optimizers: Any = None,
+    custom_objects: Any = None,
+) -> Any:
+    """Load a model and give it a distributed optimizer with the state that was saved."""
+    objects = {kind.__name__: kind for kind in custom_optimizers or ()}
+    objects.update(custom_objects or {})
+    model = keras.models.load_model(filepath, custom_objects=objects or None)
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is None:
+        return model
+    distributed = wrap(optimizer)
+    if not is_keras3(optimizer):
+        _copy_legacy_state(optimizer, distributed, model)
+    model.optimizer = distributed
+    return model
+
+
+def _copy_legacy_state(source: Any, target: Any, model: Any) -> None:
+    if hasattr(target, "build"):
+        target.build(model.trainable_variables)
+    elif source.get_weights():
+        # The old kind of tf_keras makes its slots in the first step: one along zeros.
+        target._create_all_weights(model.trainable_variables)  # noqa: SLF001
+    variables = source.variables() if callable(source.variables) else source.variables
+    mine = target.variables() if callable(target.variables) else target.variables
+    for variable, saved in zip(mine, variables, strict=False):
+        variable.assign(saved)

@@ -1,0 +1,187 @@
+"""Optimizers of Keras 3 whose gradients are those of all ranks.
+
+Keras hands gradients over in `apply` (TensorFlow, torch) or `stateless_apply` (JAX). They are reduced
+there, once; with gradient accumulation only when the accumulated ones are used, which is where Keras
+clips them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ._options import OptimizerOptions, Reducer
+
+
+class AggregationCount:
+    """How far the passes of a step have come; Keras itself adds the gradients up."""
+
+    def __init__(self, optimizer: Any, passes: int) -> None:
+        """Count by the optimizer's iterations."""
+        self._optimizer = optimizer
+        self.backward_passes_per_step = passes
+
+    @property
+    def counter(self) -> int:
+        """Passes since the last reduction."""
+        return int(self._optimizer.iterations) % self.backward_passes_per_step
+
+
+class DistributedMixin:
+    """What a distributed optimizer adds to its Keras class."""
+
+    _HAS_AGGREGATE_GRAD = True
+    _hvd_options: OptimizerOptions
+    _hvd_reducer: Reducer
+    _hvd_local: set[int]
+    _hvd_is_inside = False
+    _hvd_pending: Any = None
+
+    @property
+    def _agg_helper(self) -> AggregationCount | None:
+        passes = self._hvd_options.backward_passes_per_step
+        return AggregationCount(self, passes) if passes > 1 else None
+
+    def register_local_var(self, var: Any) -> None:
+        """Leave the gradient of this variable out of communication."""
+        self._hvd_local.add(_identity(var))
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
+        """Reduce the gradients, then do what Keras does."""
+        grads = list(grads)
+        if self._hvd_is_inside or not grads:
+            return super().apply(grads, trainable_variables)  # type: ignore[misc]
+        variables = self._hvd_variables(trainable_variables)
+        if not self._hvd_reduces_late():
+            grads = self._hvd_reduce(grads, variables)
+        return super().apply(grads, trainable_variables)  # type: ignore[misc]
+
+    def stateless_apply(self, optimizer_variables: Any, grads: Any, trainable_variables: Any) -> Any:
+        """Reduce the gradients, then do what Keras does; it need not call apply."""
+        if not self._hvd_reduces_late():
+            grads = self._hvd_reduce(list(grads), self._hvd_variables(None))
+        object.__setattr__(self, "_hvd_is_inside", True)
+        try:
+            return super().stateless_apply(  # type: ignore[misc]
+                optimizer_variables, grads, trainable_variables
+            )
+        finally:
+            object.__setattr__(self, "_hvd_is_inside", False)
+
+    # ---- with gradient accumulation
+
+    def _hvd_reduces_late(self) -> bool:
+        return bool(getattr(self, "gradient_accumulation_steps", None)) and hasattr(
+            super(), "_backend_apply_gradients"
+        )
+
+    def _backend_apply_gradients(self, grads: Any, trainable_variables: Any) -> Any:
+        if self._hvd_reduces_late():
+            object.__setattr__(self, "_hvd_pending", list(trainable_variables))
+        try:
+            return super()._backend_apply_gradients(grads, trainable_variables)  # type: ignore[misc]
+        finally:
+            object.__setattr__(self, "_hvd_pending", None)
+
+    def _clip_gradients(self, grads: Any) -> Any:
+        if self._hvd_pending is not None:
+            grads = self._hvd_reduce(list(grads), self._hvd_pending)
+        return super()._clip_gradients(grads)  # type: ignore[misc]
+
+    # ----
+
+    def _hvd_variables(self, given: Any) -> list[Any]:
+        return list(given) if given is not None else list(self._trainable_variables)  # type: ignore[attr-defined]
+
+    def _hvd_reduce(self, gradients: list[Any], variables: Sequence[Any]) -> list[Any]:
+        options = self._hvd_options
+        shared = [
+            index
+            for index, (gradient, variable) in enumerate(zip(gradients, variables, strict=True))
+            if gradient is not None and _identity(variable) not in self._hvd_local
+        ]
+        reduced = self._hvd_reducer(
+            [gradients[index] for index in shared], [variables[index] for index in shared]
+        )
+        results = list(gradients)
+        if options.scale_local_gradients and self._hvd_local:
+            size = options.process_set.size() or 1
+            results = [gradient if gradient is None else gradient / size for gradient in gradients]
+        for index, gradient in zip(shared, reduced, strict=True):
+            results[index] = gradient
+        if options.backward_passes_per_step > 1 and not options.average_aggregated_gradients:
+            # Keras averages over the passes; by default they are added.
+            passes = options.backward_passes_per_step
+            results = [gradient if gradient is None else gradient * passes for gradient in results]
+        return results
+
+
+def _identity(variable: Any) -> int:
+    """Return the same number for a variable of Keras and for the one of TensorFlow inside it."""
+    value = getattr(variable, "_value", None)
+    return id(variable) if value is None or callable(value) else id(value)
+
+
+def public_class(optimizer: Any) -> tuple[str, str]:
+    """Return module and name under which Keras finds the class again, on any backend.
+
+    The torch backend has classes of its own behind the public names.
+    """
+    try:
+        from keras.src.api_export import get_name_from_symbol  # noqa: PLC0415 - private, may go
+    except ImportError:
+        return type(optimizer).__module__, type(optimizer).__name__
+    for candidate in type(optimizer).__mro__:
+        public = get_name_from_symbol(candidate)
+        if public:
+            module, _, name = public.rpartition(".")
+            return module, name
+    return type(optimizer).__module__, type(optimizer).__name__
+
+
+def distribute(optimizer: Any, options: OptimizerOptions, reducer: Reducer) -> Any:
+    """Return an optimizer like the given one, its state included, that reduces gradients."""
+    config = optimizer.get_config()
+    if options.backward_passes_per_step > 1:
+        if config.get("gradient_accumulation_steps"):
+            message = (
+                "DistributedOptimizer: backward_passes_per_step and gradient_accumulation_steps of the "
+                f"optimizer are the same thing; got {options.backward_passes_per_step} and "
+                f"{config['gradient_accumulation_steps']}"
+            )
+            raise ValueError(message)
+        config["gradient_accumulation_steps"] = options.backward_passes_per_step
+    module, name = public_class(optimizer)
+    members = {
+        "__module__": module,
+        "_hvd_options": options,
+        "_hvd_reducer": staticmethod(reducer),
+        "_hvd_local": set(),
+    }
+    kind: Any = type(name, (DistributedMixin, type(optimizer)), members)
+    made = kind.from_config(config)
+    if getattr(optimizer, "built", False):
+        copy_state(optimizer, made)
+    return made
+
+
+def copy_state(source: Any, target: Any) -> None:
+    """Give an optimizer the variables of another with the same configuration."""
+    target.build(source._trainable_variables)  # noqa: SLF001 - what it was built with
+    by_path = {variable.path.split("/", 1)[-1]: variable for variable in source.variables}
+    for variable in target.variables:
+        known = by_path.get(variable.path.split("/", 1)[-1])
+        if known is not None and tuple(known.shape) == tuple(variable.shape):
+            variable.assign(known.value)
+
+
+def with_loss_scale(keras: Any, optimizer: Any) -> Any:
+    """Return the optimizer inside a LossScaleOptimizer where compile() would put it into one.
+
+    There it would reduce inside a condition on the gradients of its own rank, and a rank that
+    overflows would leave the others waiting.
+    """
+    is_mixed = keras.config.dtype_policy().name == "mixed_float16"
+    if not is_mixed or isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        return optimizer
+    return keras.optimizers.LossScaleOptimizer(optimizer)

@@ -1,0 +1,68 @@
+"""Keras on TensorFlow, and tf_keras: the ops of horovod.tensorflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+import horovod.tensorflow as hvd
+from horovod._keras._options import OptimizerOptions, Reducer
+from horovod.tensorflow._gradient_reduction import GradientOptions, GradientReducer
+
+Compression = hvd.Compression
+
+
+def make_reducer(options: OptimizerOptions) -> Reducer:
+    """Return a function that reduces gradients, sparse ones included."""
+    return GradientReducer(
+        options.name,
+        GradientOptions(
+            device_dense=options.device_dense,
+            device_sparse=options.device_sparse,
+            compression=options.compression or Compression.none,
+            sparse_as_dense=options.sparse_as_dense,
+            op=options.op,
+            gradient_predivide_factor=options.gradient_predivide_factor,
+            groups=options.groups,
+            process_set=options.process_set,
+        ),
+    )
+
+
+def _evaluated(tensor: Any) -> Any:
+    """Return the tensor itself, or in a graph of TensorFlow 1 its value."""
+    if tf.executing_eagerly() or tf.inside_function():
+        return tensor
+    return tf.compat.v1.keras.backend.get_session().run(tensor)
+
+
+def allreduce(value: Any, name: str | None, **reduction: Any) -> Any:
+    """See horovod.keras.allreduce."""
+    return _evaluated(hvd.allreduce(tf.constant(value, name=name), name=name, **reduction))
+
+
+def allgather(value: Any, name: str | None) -> Any:
+    """See horovod.keras.allgather."""
+    return _evaluated(hvd.allgather(tf.constant(value, name=name), name=name))
+
+
+def broadcast(value: Any, root_rank: int, name: str | None) -> Any:
+    """See horovod.keras.broadcast."""
+    return _evaluated(hvd.broadcast(tf.constant(value, name=name), root_rank, name=name))
+
+
+def reducescatter(value: Any, name: str | None, op: int) -> Any:
+    """See horovod.keras.reducescatter."""
+    return _evaluated(hvd.reducescatter(tf.constant(value, name=name), op=op, name=name))
+
+
+def broadcast_variables(variables: Iterable[Any], root_rank: int) -> None:
+    """Overwrite variables with those of the root."""
+    listed = list(variables)
+    if tf.executing_eagerly():
+        hvd.broadcast_variables(listed, root_rank)
+    else:
+        session = tf.compat.v1.keras.backend.get_session()
+        session.run(hvd.broadcast_variables(listed, root_rank))

@@ -1,0 +1,270 @@
+"""What the callbacks do. The front ends put these in front of keras.callbacks.Callback.
+
+`backend` of each is the module of horovod._keras.backends that Keras runs on; tests of other
+programs look for the classes ending in Impl.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from horovod._core.basics import basics
+from horovod._core.codes import AVERAGE
+from horovod._core.submit import Reduction
+
+from . import _arrays
+
+_logger = logging.getLogger("horovod")
+
+
+def _bring_state_home(model: Any) -> None:
+    """Write what the trainer of JAX keeps during an epoch back to the variables, so that they can be set."""
+    if hasattr(model, "jax_state_sync"):
+        model.jax_state_sync()
+
+
+class _CallbackBase:
+    def __init__(self, backend: Any, *args: Any, **kwargs: Any) -> None:
+        self.backend = backend
+        super().__init__(*args, **kwargs)
+
+    def set_model(self, model: Any) -> None:
+        """Keep XLA away from the step, which is not made yet: it cannot compile the ops of TensorFlow."""
+        if self.backend.__name__.endswith(".tensorflow") and getattr(model, "jit_compile", False):
+            model.jit_compile = False
+        super().set_model(model)  # type: ignore[misc]
+
+
+class BroadcastGlobalVariablesCallbackImpl(_CallbackBase):
+    """Gives all ranks the variables of the root when training begins."""
+
+    def __init__(
+        self, backend: Any, root_rank: int, device: str = "", local_variables: Any = None, *args: Any
+    ) -> None:
+        super().__init__(backend, *args)
+        self.root_rank = root_rank
+        self.device = device
+        self.broadcast_done = False
+        self._count = -1
+        self._local = {id(_inner(variable)) for variable in _listed(local_variables)}
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Broadcast what exists already."""
+        del logs
+        if not self.broadcast_done and self._variables():
+            self._broadcast()
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Broadcast, once, what the first step has made."""
+        del batch, logs
+        if self.broadcast_done:
+            return
+        if len(self._variables()) != self._count:
+            self._broadcast()
+        self.broadcast_done = True
+
+    def _variables(self) -> list[Any]:
+        model = self.model  # type: ignore[attr-defined]
+        variables = list(model.weights)
+        optimizer = getattr(model, "optimizer", None)
+        if optimizer is not None:
+            of = optimizer.variables
+            variables += list(of() if callable(of) else of)
+        return [variable for variable in variables if id(_inner(variable)) not in self._local]
+
+    def _broadcast(self) -> None:
+        _bring_state_home(self.model)  # type: ignore[attr-defined]
+        variables = self._variables()
+        self.backend.broadcast_variables(variables, self.root_rank)
+        self._count = len(variables)
+
+
+def _inner(variable: Any) -> Any:
+    value = getattr(variable, "_value", None)
+    return variable if value is None or callable(value) else value
+
+
+def _listed(local_variables: Any) -> list[Any]:
+    if local_variables is None:
+        return []
+    is_one = hasattr(local_variables, "assign") or not isinstance(local_variables, Iterable)
+    variables = [local_variables] if is_one else list(local_variables)
+    for variable in variables:
+        if not hasattr(variable, "assign"):
+            message = (
+                "local_variables must be a variable or an iterable of variables, "
+                f"got {type(variable).__name__}"
+            )
+            raise ValueError(message)
+    return variables
+
+
+class MetricAverageCallbackImpl(_CallbackBase):
+    """Averages the metrics of an epoch over all ranks."""
+
+    def __init__(self, backend: Any, device: str = "", *args: Any) -> None:
+        super().__init__(backend, *args)
+        self.device = device
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Write the averages back, so that later callbacks see them."""
+        if logs:
+            names = sorted(logs)
+            values = np.array([float(logs[name]) for name in names], np.float64)
+            # One vector: ranks with another number of metrics get an error, and nobody waits.
+            name = "allreduce.MetricAverageCallback"
+            (averages,) = _arrays.allreduce([values], [name], Reduction(AVERAGE))
+            for name, average in zip(names, averages, strict=True):
+                logs[name] = float(average)
+        super().on_epoch_end(epoch, logs)  # type: ignore[misc]
+
+
+class LearningRateScheduleCallbackImpl(_CallbackBase):
+    """Multiplies the initial learning rate by a factor that depends on the epoch."""
+
+    def __init__(
+        self,
+        backend: Any,
+        initial_lr: float,
+        multiplier: Any,
+        start_epoch: int = 0,
+        end_epoch: int | None = None,
+        staircase: bool = True,
+        momentum_correction: bool = True,
+        steps_per_epoch: int | None = None,
+        *args: Any,
+    ) -> None:
+        super().__init__(backend, *args)
+        if initial_lr is None:
+            message = "Parameter `initial_lr` is required"
+            raise ValueError(message)
+        self.initial_lr = initial_lr
+        self.start_epoch = start_epoch
+        self.end_epoch = end_epoch
+        self.staircase = staircase
+        self.momentum_correction = momentum_correction
+        self.restore_momentum: Any = None
+        self.steps_per_epoch = steps_per_epoch
+        self.current_epoch: int | None = None
+        self.multiplier: Callable[[float], float]
+        if callable(multiplier):
+            self.multiplier = multiplier
+        else:
+            self.staircase = True
+            self.multiplier = lambda epoch: multiplier ** (epoch - self.start_epoch)
+
+    def _steps(self) -> int:
+        params = self.params  # type: ignore[attr-defined]
+        if params.get("steps"):
+            return int(params["steps"])
+        if params.get("samples") and params.get("batch_size"):
+            return int(params["samples"]) // int(params["batch_size"])
+        message = (
+            "Could not autodetect the number of steps per epoch. Please specify the steps_per_epoch "
+            f"parameter to the {type(self).__name__}() or upgrade to the latest version of Keras."
+        )
+        raise ValueError(message)
+
+    def _optimizer(self) -> Any:
+        return self.model.optimizer  # type: ignore[attr-defined]
+
+    def _learning_rate(self) -> float:
+        return float(np.asarray(self._optimizer().learning_rate))
+
+    def _adjust(self, epoch: float) -> None:
+        _bring_state_home(self.model)  # type: ignore[attr-defined]
+        optimizer = self._optimizer()
+        old = self._learning_rate()
+        new = self.initial_lr * self.multiplier(epoch)
+        if hasattr(optimizer.learning_rate, "assign"):
+            optimizer.learning_rate.assign(new)
+        else:
+            optimizer.learning_rate = new
+        momentum: Any = getattr(optimizer, "momentum", None)
+        # Only a momentum that is a variable can change while a step is compiled.
+        if self.momentum_correction and old and hasattr(momentum, "assign"):
+            self.restore_momentum = float(np.asarray(momentum))
+            momentum.assign(self.restore_momentum * new / old)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Find the number of steps where the rate changes in each of them."""
+        del logs
+        if not self.staircase and not self.steps_per_epoch:
+            self.steps_per_epoch = self._steps()
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        """Remember the epoch."""
+        del logs
+        self.current_epoch = epoch
+
+    def on_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Set the rate where it is this callback's turn."""
+        del logs
+        epoch = self.current_epoch
+        if epoch is None or epoch < self.start_epoch:
+            return
+        if self.end_epoch is not None and epoch >= self.end_epoch:
+            return
+        if self.staircase and batch == 0:
+            self._adjust(epoch)
+        elif not self.staircase:
+            self._adjust(epoch + float(batch) / (self.steps_per_epoch or 1))
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Undo the correction of the momentum."""
+        del batch, logs
+        if self.restore_momentum is not None:
+            self._optimizer().momentum.assign(self.restore_momentum)
+            self.restore_momentum = None
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Put the rate into the logs."""
+        del epoch
+        if logs is not None:
+            _bring_state_home(self.model)  # type: ignore[attr-defined]
+            logs["lr"] = self._learning_rate()
+
+
+class LearningRateWarmupCallbackImpl(LearningRateScheduleCallbackImpl):
+    """Raises the rate from that of one rank to that of all, over some epochs."""
+
+    def __init__(
+        self,
+        backend: Any,
+        initial_lr: float,
+        warmup_epochs: int = 5,
+        momentum_correction: bool = True,
+        steps_per_epoch: int | None = None,
+        verbose: int = 0,
+        *args: Any,
+    ) -> None:
+        def multiplier(epoch: float) -> float:
+            # At the end of an epoch, not at its begin, the factor is that of the epoch.
+            reached = epoch + 1.0 / (self.steps_per_epoch or 1)
+            size = basics.size()
+            return 1.0 / size * (reached * (size - 1) / warmup_epochs + 1)
+
+        super().__init__(
+            backend,
+            initial_lr,
+            multiplier,
+            0,
+            warmup_epochs,
+            False,
+            momentum_correction,
+            steps_per_epoch,
+            *args,
+        )
+        self.verbose = verbose
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Say on rank 0 when the warm-up is over."""
+        super().on_epoch_end(epoch, logs)
+        if epoch == (self.end_epoch or 0) - 1 and self.verbose > 0 and basics.rank() == 0:
+            _logger.warning(
+                "Epoch %d: finished gradual learning rate warmup to %g.", epoch + 1, self._learning_rate()
+            )

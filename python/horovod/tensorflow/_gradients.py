@@ -1,0 +1,124 @@
+"""Gradients of the ops; registered with TensorFlow when this module is imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from horovod._core.process_sets import ProcessSet
+
+from .mpi_ops import (
+    Average,
+    Sum,
+    _allreduce,
+    _grouped_allreduce,
+    allgather,
+    alltoall,
+    grouped_allgather,
+    rank,
+    set_size,
+)
+
+
+def _set_of(op: Any) -> ProcessSet:
+    return ProcessSet.with_id(op.get_attr("process_set_id"))
+
+
+def _reduction_of(op: Any) -> dict[str, Any]:
+    return {
+        "op": op.get_attr("reduce_op"),
+        "prescale_factor": op.get_attr("prescale_factor"),
+        "postscale_factor": op.get_attr("postscale_factor"),
+        "ignore_name_scope": op.get_attr("ignore_name_scope"),
+        "process_set": _set_of(op),
+        "wire_dtype": op.get_attr("wire_dtype"),
+    }
+
+
+def _allreduce_gradient(op: Any, grad: Any) -> Any:
+    return _allreduce(grad, **_reduction_of(op))
+
+
+def _grouped_allreduce_gradient(op: Any, *grads: Any) -> list[Any]:
+    return _grouped_allreduce(list(grads), **_reduction_of(op))
+
+
+def _own_rows(op: Any, tensor: Any, grad: Any) -> Any:
+    """Average the gradients of a gathered tensor, and return the part that came from this rank."""
+    process_set = _set_of(op)
+    scope = op.get_attr("ignore_name_scope")
+    summed = _allreduce(grad, op=Average, ignore_name_scope=scope, process_set=process_set)
+    with tf.device("/cpu:0"):
+        rows = tf.reshape(tf.shape(tensor)[0], [1])
+        all_rows = allgather(rows, ignore_name_scope=scope, process_set=process_set)
+        mine = process_set.rank()
+        start = tf.reduce_sum(all_rows[:mine])
+    return summed[start : start + all_rows[mine]]
+
+
+def _allgather_gradient(op: Any, grad: Any) -> Any:
+    return _own_rows(op, op.inputs[0], grad)
+
+
+def _grouped_allgather_gradient(op: Any, *grads: Any) -> list[Any]:
+    # One by one: TensorFlow may hand in zeros of another dtype for outputs that nobody used.
+    return [_own_rows(op, tensor, grad) for tensor, grad in zip(op.inputs, grads, strict=True)]
+
+
+def _broadcast_gradient(op: Any, grad: Any) -> Any:
+    reduced = _allreduce(
+        grad,
+        op=Average,
+        ignore_name_scope=op.get_attr("ignore_name_scope"),
+        process_set=_set_of(op),
+    )
+    return reduced if rank() == op.get_attr("root_rank") else reduced * 0
+
+
+def _alltoall_gradient(op: Any, grad: Any, received_grad: Any) -> list[Any]:
+    del received_grad
+    back, _ = alltoall(
+        grad,
+        splits=op.outputs[1],
+        ignore_name_scope=op.get_attr("ignore_name_scope"),
+        process_set=_set_of(op),
+    )
+    return [back, None]
+
+
+def _scaled_for_gather(op: Any, grad: Any) -> Any:
+    factor = op.get_attr("prescale_factor") * op.get_attr("postscale_factor")
+    if factor != 1.0:
+        grad *= tf.cast(factor, grad.dtype)
+    if op.get_attr("reduce_op") == Sum:
+        grad *= set_size(_set_of(op), grad.dtype)
+    return grad
+
+
+def _reducescatter_gradient(op: Any, grad: Any) -> Any:
+    return allgather(
+        _scaled_for_gather(op, grad),
+        ignore_name_scope=op.get_attr("ignore_name_scope"),
+        process_set=_set_of(op),
+    )
+
+
+def _grouped_reducescatter_gradient(op: Any, *grads: Any) -> list[Any]:
+    return grouped_allgather(
+        [_scaled_for_gather(op, grad) for grad in grads],
+        ignore_name_scope=op.get_attr("ignore_name_scope"),
+        process_set=_set_of(op),
+    )
+
+
+tf.RegisterGradient("HorovodAllreduce")(_allreduce_gradient)
+tf.RegisterGradient("HorovodGroupedAllreduce")(_grouped_allreduce_gradient)
+tf.RegisterGradient("HorovodAllgather")(_allgather_gradient)
+tf.RegisterGradient("HorovodGroupedAllgather")(_grouped_allgather_gradient)
+tf.RegisterGradient("HorovodBroadcast")(_broadcast_gradient)
+tf.RegisterGradient("HorovodAlltoall")(_alltoall_gradient)
+tf.RegisterGradient("HorovodReducescatter")(_reducescatter_gradient)
+tf.RegisterGradient("HorovodGroupedReducescatter")(_grouped_reducescatter_gradient)
+for _op in ("Join", "Barrier", "Size", "ProcessSetIncluded", "LocalSize", "Rank", "LocalRank"):
+    tf.no_gradient(f"Horovod{_op}")
