@@ -170,9 +170,12 @@ Result<int> run_doctor(const Prepared& prepared, Terminal& terminal) {
   Doctor doctor(prepared, signals);
   HVD_TRY(doctor.connect(prepared, limit));
   const bool is_complete = doctor.ask_for_facts(prepared.plan.start_timeout) && doctor.probe_all();
-  const DoctorFindings findings = doctor.take_findings();
+  DoctorFindings findings = doctor.take_findings();
+  signals.restore();  // what follows is a program that Ctrl-C may end
+  // mpirun would wait long for a host that cannot be reached.
+  if (is_complete && is_usable(findings)) findings.engines = compare_engines(prepared);
   terminal.out().append(doctor_report(findings));
-  flush_all(terminal, &signals, Deadline::never());
+  flush_all(terminal, nullptr, Deadline::never());
   if (!is_complete) return 128 + SIGINT;
   return is_usable(findings) ? 0 : 1;
 }

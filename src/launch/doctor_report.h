@@ -9,6 +9,7 @@
 
 #include "launch/doctor_facts.h"
 #include "launch/doctor_probe.h"
+#include "launch/engine_comparison.h"
 
 namespace hvd::launch {
 
@@ -22,6 +23,7 @@ struct DoctorHost {
 struct DoctorFindings {
   std::vector<DoctorHost> hosts;
   std::map<std::pair<size_t, size_t>, ProbeResult> probes;  // who dialled, who was dialled
+  std::optional<EngineComparison> engines = {};
 };
 
 std::string doctor_report(const DoctorFindings& findings);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/engine_comparison.h"
 #include "launch/json_text.h"
 #include "launch/jsrun_command.h"
 #include "launch/mpi_command.h"
@@ -128,6 +129,32 @@ TEST(LaunchJson, EscapesWhatMustBeEscaped) {
   EXPECT_EQ(json_string("a\"b\\c\nd\x01"), "\"a\\\"b\\\\c\\nd\\u0001\"");
   EXPECT_EQ(json_string("caf\xc3\xa9"), "\"caf\xc3\xa9\"");
   EXPECT_EQ(json_string("bad\xff\xc3"), "\"bad\\udcff\\udcc3\"");
+}
+
+TEST(LaunchEngineComparison, ReadsTheTimesOfBothEngines) {
+  const auto times = read_engine_times(
+      "Warning: something\n[1,0]<stdout>:engine mpi 30000 9000000\nengine native 12000 5000000\n");
+  ASSERT_TRUE(times.is_ok()) << times.status().message();
+  EXPECT_EQ(times->mpi.small, std::chrono::microseconds(30));
+  EXPECT_EQ(times->own.large, std::chrono::milliseconds(5));
+}
+
+TEST(LaunchEngineComparison, WhatIsIncompleteIsAnErrorWithTheLastWords) {
+  const auto times = read_engine_times("engine mpi 30000 9000000\nengine native -1 x\nno route\n");
+  EXPECT_THAT(times.status().message(), HasSubstr("'no route'"));
+}
+
+TEST(LaunchEngineComparison, SaysWhatToUse) {
+  using std::chrono::milliseconds;
+  EngineComparison comparison{.mpi = {milliseconds(1), milliseconds(20)},
+                              .own = {milliseconds(1), milliseconds(10)}};
+  EXPECT_THAT(describe(comparison), HasSubstr("HOROVOD_CPU_OPERATIONS=native"));
+  std::swap(comparison.mpi, comparison.own);
+  EXPECT_THAT(describe(comparison), HasSubstr("MPI is quicker here"));
+  comparison.own = comparison.mpi;
+  EXPECT_THAT(describe(comparison), HasSubstr("about as quick"));
+  EXPECT_THAT(describe({.failure = "mpirun failed: x"}),
+              HasSubstr("not compared: mpirun failed: x"));
 }
 
 }  // namespace
