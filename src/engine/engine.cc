@@ -384,8 +384,10 @@ void Engine::peer_frozen(int rank, Nanoseconds silence) {
 // From whoever pumps: must not step, only say so.
 void Engine::peer_gone(int32_t rank, const Status& why) {
   if (is_shut_down_.load(std::memory_order_relaxed)) return;
-  fail(Status(StatusCode::kPeerLost, concat("rank ", rank, " (host ", host_of(job_->block(rank)),
-                                            ") is lost: ", why.message())),
+  // It may not have introduced itself yet: its host is known all the same.
+  const auto host = static_cast<size_t>(hosts_.host_of[static_cast<size_t>(rank)]);
+  fail(Status(StatusCode::kPeerLost,
+              concat("rank ", rank, " (host ", hosts_.names[host], ") is lost: ", why.message())),
        rank);
 }
 

@@ -98,8 +98,11 @@ Result<std::unique_ptr<Stream>> TcpMesh::connect(int32_t peer, uint64_t purpose)
   Entry& entry = at->second;
   if (entry.ready.empty() && entry.failure.is_ok()) {
     const bool first = entry.deadline.is_never();
-    if (first) entry.deadline = Deadline::after(options_.wait_time);
-    if (options_.rank < peer) {
+    const bool dials = options_.rank < peer;
+    // Whoever dials knows what went wrong, and so is the first to give up.
+    const Nanoseconds more = dials ? Nanoseconds(0) : options_.wait_time / 10;
+    if (first) entry.deadline = Deadline::after(options_.wait_time + more);
+    if (dials) {
       if (first) entry.failure = start_dialling(entry, peer, purpose);
       advance(entry, peer, purpose);
     } else if (entry.deadline.passed()) {

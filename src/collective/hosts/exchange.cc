@@ -103,37 +103,11 @@ class Pairwise final : public native::Task {
   std::vector<uint64_t> marks_;  // per member
 };
 
-class Scatter final : public native::Task {
- public:
-  Scatter(native::Link& local, HostLink& hosts, const Exchange& x) {
-    work_.reset(WorkKind::kReduce);
-    native::Run& run = work_.next_run();
-    run.numeric = x.numeric;
-    for (int member = 0; member < hosts.layout().size(); ++member) {
-      const auto m = static_cast<size_t>(member);
-      run.add(x.in == nullptr ? nullptr : x.in + x.send_offset[m],
-              member == hosts.me() ? x.out : nullptr, x.send_bytes[m] / x.numeric.element_bytes());
-    }
-    reduce_ = make_reduce(local, hosts, work_);
-  }
-
-  Progress advance() override { return reduce_->advance(); }
-
- private:
-  Work work_;
-  std::unique_ptr<Task> reduce_;
-};
-
 }  // namespace
 
 std::unique_ptr<native::Task> make_pairwise(native::Link& local, HostLink& hosts,
                                             const Exchange& exchange) {
   return std::make_unique<Pairwise>(local, hosts, exchange);
-}
-
-std::unique_ptr<native::Task> make_scatter(native::Link& local, HostLink& hosts,
-                                           const Exchange& exchange) {
-  return std::make_unique<Scatter>(local, hosts, exchange);
 }
 
 std::unique_ptr<native::Task> make_exchange(native::Link& local, HostLink& hosts, Work& work) {

@@ -14,7 +14,7 @@ std::unique_ptr<native::Task> make_gather(native::Link& local, HostLink& hosts,
 // Alltoall: each pair of members on different hosts has a stream of its own.
 std::unique_ptr<native::Task> make_pairwise(native::Link& local, HostLink& hosts,
                                             const native::Exchange& exchange);
-// Reducescatter: an allreduce of which each member keeps its block.
+// Reducescatter: the sum of a host for a block crosses to its member once.
 std::unique_ptr<native::Task> make_scatter(native::Link& local, HostLink& hosts,
                                            const native::Exchange& exchange);
 
