@@ -131,6 +131,24 @@ TEST(CapiLifecycle, ATopologyThatMakesNoSenseIsRefused) {
       init_by_function());
 }
 
+TEST(CapiLifecycle, AnExchangeHasBothFunctions) {
+  run_processes(
+      1,
+      [](RankProcess&) {
+        hvd_init_options options;
+        hvd_init_options_init(&options);
+        options.topology = {0, 1, 0, 1, 0, 1};
+        options.exchange.set = [](void*, const char*, const void*, size_t) { return 0; };
+
+        EXPECT_EQ(hvd_init(&options), HVD_INVALID_ARGUMENT);
+        EXPECT_STREQ(hvd_last_error(), "init: exchange has no function 'get'");
+        // A caller that was built before there was one.
+        options.struct_size = offsetof(hvd_init_options, exchange);
+        EXPECT_EQ(hvd_init(&options), HVD_OK) << hvd_last_error();
+      },
+      init_by_function());
+}
+
 size_t entries_of(const char* folder) {
   size_t count = 0;
   DIR* dir = ::opendir(folder);

@@ -127,13 +127,19 @@ TEST_F(LaunchSsh, ControlCAndAKilledLauncherEndTheRanks) {
   }
 }
 
-TEST_F(LaunchSsh, AHostWhoseCableIsPulledIsNamed) {
+TEST_F(LaunchSsh, AHostWhoseCableIsPulledIsNamedAndItsRanksEnd) {
   LaunchedJob job(job_on_both("echo pid $$; sleep 1000"));
   ASSERT_TRUE(job.wait_for("pid ", 2));
+  std::vector<ProcessWatch> ranks;
+  for (pid_t pid : job.numbers_after("pid ")) ranks.emplace_back(pid);
 
   ASSERT_TRUE(hosts_->set_link("hostb", "down"));
 
   EXPECT_EQ(job.wait(), 125);
+  // By the agent, which hears nothing from here any more.
+  for (const ProcessWatch& rank : ranks) {
+    EXPECT_TRUE(!rank.is_valid() || rank.ends_within(seconds(5)));
+  }
   ASSERT_TRUE(hosts_->set_link("hostb", "up"));
   EXPECT_LT(job.took(), seconds(30));
   EXPECT_THAT(last_line(job.err()), ContainsRegex("host 10.99.0.2 with rank 1 was lost"));

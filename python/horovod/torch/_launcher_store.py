@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from torch.distributed import Store
+    from torch._C._distributed_c10d import Store
 
 # A wait inside torch does not look for Ctrl-C.
 _SLICE_SECONDS = 0.5
@@ -28,7 +28,7 @@ class TorchExchange:
 
     def set(self, key: str, value: bytes, /) -> None:
         """Leave a value for the other ranks."""
-        self._store.set(key, value)
+        self._store.set(key, value)  # type: ignore[arg-type]  # torch's stub knows texts only
 
     def get(self, key: str, seconds: float, /) -> bytes | None:
         """Wait for a value of another rank; None: it did not come in time."""
@@ -60,7 +60,7 @@ def started_by_torchrun(environment: Mapping[str, str]) -> bool:
 
 
 def _torchrun_store(environment: Mapping[str, str]) -> Store:
-    from torch.distributed import TCPStore  # noqa: PLC0415 - needed on several hosts only
+    from torch._C._distributed_c10d import TCPStore  # noqa: PLC0415 - needed on several hosts only
 
     agent_serves = environment.get("TORCHELASTIC_USE_AGENT_STORE", "False") == "True"
     host, port = environment["MASTER_ADDR"], int(environment["MASTER_PORT"])

@@ -26,6 +26,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 ReturnToService=2
+SchedulerParameters=batch_sched_delay=0,sched_interval=1
 MpiDefault=none
 StateSaveLocation=$place/state/ctld
 SlurmdSpoolDir=$place/state/%n

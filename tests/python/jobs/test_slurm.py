@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hosts import why_not
-from job import Ended, run, write_key, write_script
+from job import Ended, run, write_script
 
 PROGRAM = """
 import torch
@@ -52,15 +52,6 @@ def test_tasks_of_two_nodes_get_a_key_through_pmi(tmp_path: Path) -> None:
     assert [job.output.count(place) for place in PLACES] == [2, 2, 2], job.output
 
 
-def test_tasks_without_pmi_meet_at_the_first_node_with_the_key_of_a_file(tmp_path: Path) -> None:
-    script, key = write_script(tmp_path, PROGRAM), write_key(tmp_path / "key")
-
-    job = in_cluster(["srun", "--mpi=none", "-N2", "-n3", sys.executable, script], HOROVOD_KEY_FILE=key)
-
-    assert job.code == 0, job.output
-    assert [job.output.count(place) for place in PLACES] == [2, 2, 2], job.output
-
-
 def test_tasks_without_pmi_and_key_are_told_how(tmp_path: Path) -> None:
     script = write_script(tmp_path, PROGRAM)
 
@@ -70,15 +61,52 @@ def test_tasks_without_pmi_and_key_are_told_how(tmp_path: Path) -> None:
     assert "start it with srun --mpi=pmi2, or set HOROVOD_KEY_FILE" in job.output
 
 
-def test_a_batch_script_is_no_task_and_its_srun_starts_tasks(tmp_path: Path) -> None:
-    script, output = write_script(tmp_path, PROGRAM), tmp_path / "output"
-    batch = tmp_path / "job.sbatch"
-    program = f"{sys.executable} {script}"
-    batch.write_text(f"#!/bin/sh\n{program} && srun --mpi=pmi2 --ntasks-per-node=1 {program}\n")
+# sbatch --wait looks after half a minute only.
+SUBMIT_AND_WAIT = """
+job=$(sbatch --parsable "$@") || exit
+while squeue --noheader --jobs="$job" | grep -q .; do sleep 0.2; done
+scontrol show job "$job" | grep -q 'ExitCode=0:0'
+"""
 
-    job = in_cluster(["sbatch", "--wait", "-N2", "-n2", "--output", str(output), str(batch)])
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "cluster"
 
-    text = output.read_text() if output.exists() else ""
+
+def run_example(folder: Path, name: str, prologue: str = "") -> tuple[Ended, str]:
+    """Run a batch script of the examples with a task on each node; also what the job printed."""
+    write_script(folder, PROGRAM)
+    (folder / "program.py").rename(folder / "train.py")
+    (folder / "venv/bin").mkdir(parents=True)
+    # In place of a virtual environment: this Python, and the launcher beside it.
+    activate = f"export PATH={Path(sys.executable).parent}:$PATH\n{prologue}\n"
+    (folder / "venv/bin/activate").write_text(activate)
+    output = folder / "output"
+    smaller = ["--ntasks-per-node=1", "--cpus-per-task=1", "--gpus-per-node=0", f"--output={output}"]
+    place = ["--chdir", str(folder), "--export=ALL"]
+    submit = ["sh", "-c", SUBMIT_AND_WAIT, "sh"]
+    job = in_cluster([*submit, *smaller, *place, str(EXAMPLES / name)], HOME=str(folder))
+    return job, output.read_text() if output.exists() else ""
+
+
+@pytest.mark.parametrize("pmi", ["pmi2", "none"])
+def test_the_example_with_srun(tmp_path: Path, pmi: str) -> None:
+    # A cluster without PMI is one that does not list it.
+    hide = "" if pmi == "pmi2" else 'srun() { [ "$1" = --mpi=list ] || command srun "$@"; }'
+
+    # The batch script itself is no task: started there, the program is a job of one.
+    job, text = run_example(tmp_path, "srun.sbatch", f"python train.py\n{hide}")
+
     assert job.code == 0, job.output + text
     assert text.count("rank 0/1 local 0/1 cross 0/1") == 2, text
-    assert text.count("rank 1/2 local 0/1 cross 1/2") == 2, text
+    for rank in range(2):
+        assert text.count(f"rank {rank}/2 local 0/1 cross {rank}/2") == 2, text
+    assert list(tmp_path.glob(".horovod-key*")) == []
+
+
+# The nodes are one machine, which horovodrun notices.
+def test_the_example_with_horovodrun(tmp_path: Path) -> None:
+    job, text = run_example(tmp_path, "horovodrun.sbatch")
+
+    assert job.code == 0, job.output + text
+    assert "SLURM_JOB_NODELIST" not in text
+    for rank in range(2):
+        assert text.count(f"rank {rank}/2 local {rank}/2 cross 0/1") == 2, text
