@@ -62,7 +62,9 @@ void register_op(const OpDefinition& definition, std::string& problems) {
   for (const char* text : definition.attributes) api().OpDefinitionBuilderAddAttr(builder, text);
   for (const char* text : definition.inputs) api().OpDefinitionBuilderAddInput(builder, text);
   for (const char* text : definition.outputs) api().OpDefinitionBuilderAddOutput(builder, text);
-  api().OpDefinitionBuilderSetIsStateful(builder, definition.effects == Effects::kStateful);
+  // TensorFlow sets the flag whatever the argument says.
+  if (definition.effects == Effects::kStateful)
+    api().OpDefinitionBuilderSetIsStateful(builder, true);
   api().OpDefinitionBuilderSetShapeInferenceFunction(builder, definition.shapes);
   Status status;
   api().RegisterOpDefinition(builder, status.get());

@@ -193,7 +193,8 @@ class _DistributedAdasumOptimizer(_LegacyOptimizer):
 
 
 def _initial_value(variable: Any) -> Any:
-    return variable.initialized_value() if hasattr(variable, "initialized_value") else variable.read_value()
+    """Return the value that a variable begins with, whatever is initialized first."""
+    return variable.initial_value if hasattr(variable, "initial_value") else variable.read_value()
 
 
 def DistributedOptimizer(  # noqa: N802 - name of the public API
