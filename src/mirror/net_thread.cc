@@ -68,7 +68,8 @@ void NetThread::main(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     if (std::chrono::steady_clock::now() >= next_life_sign_) {
       mirror_.say_alive();
-      mirror_.tend_mesh();
+      pollfd mesh{mirror_.mesh_descriptor(), POLLIN, 0};
+      if (poll(&mesh, 1, 0) > 0) tend_mesh();  // also while a driver lets us nap
       next_life_sign_ = std::chrono::steady_clock::now() + kLifeSignPeriod;
     }
     if (!nap()) watch(stop);
@@ -94,7 +95,17 @@ bool NetThread::nap() {
   return true;
 }
 
+void NetThread::tend_mesh() {
+  mirror_.tend_mesh();
+  has_tended_ = true;
+}
+
 void NetThread::watch(const std::stop_token& stop) {
+  // A sleeper may wait for the very stream that is open now, and nothing will tell it again.
+  if (has_tended_ && is_armed_.load(std::memory_order_seq_cst)) {
+    has_tended_ = false;
+    job_.wake(job_.rank());
+  }
   std::vector<pollfd> items{{event_.get(), POLLIN, 0}, {mirror_.mesh_descriptor(), POLLIN, 0}};
   std::vector<Mirror::Descriptor> streams;
   mirror_.descriptors(streams);
@@ -114,7 +125,7 @@ void NetThread::watch(const std::stop_token& stop) {
     uint64_t count = 0;
     (void)!read(event_.get(), &count, sizeof count);
   }
-  if (items[1].revents != 0) mirror_.tend_mesh();
+  if (items[1].revents != 0) tend_mesh();
   bool data_is_ready = false;
   for (size_t i = data_begin; i < items.size(); ++i) data_is_ready |= items[i].revents != 0;
   if (data_is_ready) {

@@ -44,6 +44,7 @@ class NetThread {
   void main(const std::stop_token& stop);
   bool nap();
   void watch(const std::stop_token& stop);
+  void tend_mesh();
   void kick();
   Nanoseconds until_life_sign() const;
 
@@ -55,6 +56,7 @@ class NetThread {
   Mutex mutex_;
   std::vector<pollfd> data_ HVD_GUARDED_BY(mutex_);
   uint64_t pumps_seen_ = 0;
+  bool has_tended_ = false;  // the mesh, since a sleeper was told
   TimePoint next_life_sign_{};
   std::jthread thread_;  // last
 };

@@ -127,12 +127,13 @@ class HostsSshFault : public HostsFault {
     HostsFault::SetUpTestSuite();
     if (!hosts_) return;
     servers_ = std::make_unique<SshServers>();
-    bool is_good = SshServers::is_installed() && servers_->prepare();
+    bool is_good =
+        SshServers::is_installed() && NetworkHosts::is_real_root() && servers_->prepare();
     for (const char* host : {"hosta", "hostb", "hostc"}) {
       is_good = is_good && servers_->start(*hosts_, host);
     }
     if (is_good) return;
-    problem_ = "no ssh server is installed, or it did not start";
+    problem_ = "no ssh server is installed, or only root could use it";
     servers_.reset();
     hosts_.reset();
   }

@@ -17,16 +17,20 @@ class LaunchNetwork : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     hosts_ = std::make_unique<NetworkHosts>();
-    if (!hosts_->create({"hosta", "hostb"})) hosts_.reset();
+    if (hosts_->create({"hosta", "hostb"})) return;
+    problem_ = hosts_->problem();
+    hosts_.reset();
   }
   static void TearDownTestSuite() { hosts_.reset(); }
   void SetUp() override {
-    if (!hosts_) GTEST_SKIP() << "network namespaces are not permitted here";
+    if (!hosts_) GTEST_SKIP() << "hosts as network namespaces: " << problem_;
   }
 
   static std::unique_ptr<NetworkHosts> hosts_;
+  static std::string problem_;
 };
 std::unique_ptr<NetworkHosts> LaunchNetwork::hosts_;
+std::string LaunchNetwork::problem_;
 
 TEST_F(LaunchNetwork, OtherHostsReachTheStoreOfTheLauncher) {
   LaunchedJob job({"-np", "2", "-H", "hosta:1,hostb:1", "bash", "-c",
@@ -89,6 +93,8 @@ class LaunchSsh : public LaunchNetwork {
     LaunchNetwork::SetUp();
     if (IsSkipped()) return;
     if (!SshServers::is_installed()) GTEST_SKIP() << "no ssh server is installed";
+    if (!NetworkHosts::is_real_root())
+      GTEST_SKIP() << "only root can run a server that others log in to";
     ASSERT_TRUE(servers_.prepare());
     for (const char* host : {"hosta", "hostb"}) ASSERT_TRUE(servers_.start(*hosts_, host)) << host;
   }

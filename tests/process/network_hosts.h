@@ -1,6 +1,7 @@
 // network_hosts.h - hosts with networks of their own: namespaces that this test process holds, on a
 // bridge in a namespace of its own. Each has its name, its addresses, its mounts and its /dev/shm.
-// Needs root; nothing has a name outside, so nothing is left.
+// Needs root, or a kernel where everybody may be root of a user namespace; nothing has a name
+// outside, so nothing is left.
 #pragma once
 
 #include <arpa/inet.h>
@@ -27,6 +28,8 @@ class NetworkHosts {
   // False: not permitted here, or a tool is missing; problem() says which step failed.
   bool create(const std::vector<std::string>& names, Family family = Family::kIpv4) {
     family_ = family;
+    if (!is_real_root() && ::geteuid() != 0 && !become_root())
+      return note(false, "a user namespace of its own");
     if (::unshare(CLONE_NEWNET) != 0) return note(false, "a network namespace of its own");
     if (!run("ip link set lo up && ip link add br0 type bridge && ip link set br0 up && "
              "ip addr add " +
@@ -41,6 +44,12 @@ class NetworkHosts {
     return true;
   }
   const std::string& problem() const { return problem_; }
+  // Servers that change their user work only then. First asked before this process becomes anybody
+  // else.
+  static bool is_real_root() {
+    static const bool started_as_root = ::geteuid() == 0;
+    return started_as_root;
+  }
 
   ~NetworkHosts() {
     for (const auto& [name, pid] : holders_) {
@@ -126,6 +135,14 @@ class NetworkHosts {
   }
 
  private:
+  static bool become_root() {
+    const std::string user = std::to_string(::getuid()), group = std::to_string(::getgid());
+    if (::unshare(CLONE_NEWUSER) != 0) return false;
+    std::ofstream("/proc/self/setgroups") << "deny";
+    std::ofstream("/proc/self/uid_map") << "0 " + user + " 1";
+    std::ofstream("/proc/self/gid_map") << "0 " + group + " 1";
+    return ::geteuid() == 0;
+  }
   bool note(bool is_good, const std::string& what) {
     if (!is_good) problem_ = what + " is not permitted or failed";
     return is_good;
