@@ -166,13 +166,7 @@ Status AgentSession::prepare(const std::string& payload) {
   };
   EnvironmentList common = environment_;
   set_all(common, message.environment);
-  if (!message.function.empty()) {
-    HVD_TRY_ASSIGN(
-        RunFolder folder,
-        RunFolder::create(get_variable(common, "TMPDIR").value_or("/tmp"), message.function));
-    set_variable(common, kRunFolderVariable, folder.path());
-    run_folder_.emplace(std::move(folder));
-  }
+  HVD_TRY(keep_function(message.function, common));
   for (const StartMessage::Rank& rank : message.ranks) {
     EnvironmentList environment = common;
     set_all(environment, rank.variables);
@@ -195,6 +189,16 @@ Status AgentSession::prepare(const std::string& payload) {
   grace_ = message.termination_grace;
   start_ = std::move(request);
   send(FrameKind::kReady, {});
+  return Status::ok();
+}
+
+// Of horovod.run: ranks find it in a folder of this host.
+Status AgentSession::keep_function(const std::string& function, EnvironmentList& environment) {
+  if (function.empty()) return Status::ok();
+  HVD_TRY_ASSIGN(RunFolder folder,
+                 RunFolder::create(get_variable(environment, "TMPDIR").value_or("/tmp"), function));
+  set_variable(environment, kRunFolderVariable, folder.path());
+  run_folder_.emplace(std::move(folder));
   return Status::ok();
 }
 

@@ -41,6 +41,7 @@ class AgentSession final : private WorkerEvents {
   void read_commands();
   void take(const Frame& frame);
   Status prepare(const std::string& payload);
+  Status keep_function(const std::string& function, EnvironmentList& environment);
   Status start();
   Status inquire(const std::string& payload);
   Status probe_host(const std::string& payload);

@@ -45,6 +45,9 @@ void read_messages(std::string_view bytes) {
   (void)decode_probe_order(bytes).is_ok();
   (void)decode_facts(bytes).is_ok();
   (void)decode_probe(bytes).is_ok();
+  if (const auto piece = decode_file(bytes)) {
+    HVD_ASSERT(encode(*piece) == bytes, "a piece of a file has one encoding");
+  }
   if (const auto start = decode_start(bytes)) {
     HVD_ASSERT(encode(*start) == bytes, "a start message has one encoding");
   }

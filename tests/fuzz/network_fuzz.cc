@@ -7,9 +7,12 @@
 #include <string_view>
 
 #include "base/fd.h"
+#include "bootstrap/pmi_client.h"
+#include "bootstrap/pmi_meeting.h"
 #include "bootstrap/roster.h"
 #include "net/address.h"
 #include "net/handshake.h"
+#include "topology/json.h"
 
 namespace {
 
@@ -27,7 +30,16 @@ void decode_rosters(std::string_view bytes) {
   (void)bootstrap::make_host_map(roster->members).is_ok();
 }
 
+// What a process manager answers, and files that a launcher leaves.
+void parse_launcher_texts(std::string_view text) {
+  (void)bootstrap::decode_meeting(text).is_ok();
+  (void)bootstrap::pmi_field(text, "value").size();
+  (void)topology::parse_json_object(text).is_ok();
+  (void)topology::parse_json_strings(text).is_ok();
+}
+
 void parse_lists(std::string_view text) {
+  parse_launcher_texts(text);
   const auto addresses = net::parse_addresses(text);
   if (!addresses) return;
   require(*net::parse_addresses(net::to_text(*addresses)) == *addresses);

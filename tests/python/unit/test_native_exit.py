@@ -180,3 +180,26 @@ def test_ctrl_c_ends_an_init_whose_peers_do_not_come():
 
     assert output == "interrupted\n"
     assert process.returncode == 0
+
+
+def test_ctrl_c_ends_an_init_that_waits_in_a_store_of_pythons():
+    program = """
+        import time
+        class Store:
+            def set(self, key, value):
+                pass
+            def get(self, key, seconds):
+                print("waits", flush=True)
+                time.sleep(60)
+        try:
+            _native.init((1, 2, 0, 1, 1, 2), JOB, [], False, 0, Store())
+        except KeyboardInterrupt:
+            _native.shutdown()  # must not wait for the init
+            print("interrupted", flush=True)
+    """
+    process = start_program(program, f"nobody{uuid.uuid4()}")
+
+    output = interrupt_when_it_waits(process)
+
+    assert output == "interrupted\n"
+    assert process.returncode == 0

@@ -148,6 +148,62 @@ TEST(JoinNetwork, ThroughAStoreThatRank0Runs) {
   }
 }
 
+// What Slurm without PMI, pods and SageMaker lead to; a second init must find the store too.
+TEST(JoinNetwork, AtTheFirstHostThatTheLauncherNamesAndThereAgain) {
+  const UniqueFd key = key_descriptor(1);
+  const net::Address place = DeadPort(net::test::own_loopback()).address();
+  const Environment environment =
+      fake_environment({{"HOROVOD_KEY_FD", concat(key.get())}, {"HOROVOD_GLOO_IFACE", "lo"}});
+  std::vector<Memory> memories(4);
+
+  for (const uint64_t epoch : {1, 2, 3}) {
+    auto networks = run_ranks(4, [&](int32_t rank) {
+      topology::Topology topology = topology_of(rank, 4);
+      const std::string text = net::to_text(place);
+      topology.first_host = text.substr(0, text.find(':'));
+      topology.store_port = place.port;
+      return join_network(topology, environment, epoch, patience(),
+                          memories[static_cast<size_t>(rank)]);
+    });
+
+    for (const auto& network : networks) {
+      ASSERT_TRUE(network) << network.status().message();
+      expect_two_hosts_of_two(*network);
+    }
+    expect_connected(networks);
+  }
+  EXPECT_TRUE(memories[0].hosted);
+  EXPECT_FALSE(memories[1].hosted);
+}
+
+TEST(JoinNetwork, SaysWhatIsMissingUnderEachLauncher) {
+  using topology::Launcher;
+  const struct {
+    Launcher launcher;
+    const char* first_host;
+    const char* text;
+  } kCases[] = {
+      {Launcher::kTorchrun, "", "HOROVOD_STORE_PORT (a free port of MASTER_ADDR)"},
+      {Launcher::kSlurm, "127.0.0.1", "start it with srun --mpi=pmi2, or set HOROVOD_KEY_FILE"},
+      {Launcher::kIndexedJob, "", "a headless service as their subdomain"},
+      {Launcher::kIndexedJob, "127.0.0.1", "a mounted secret: set HOROVOD_KEY_FILE"},
+      {Launcher::kSageMaker, "127.0.0.1", "but there is no key: set HOROVOD_KEY_FILE"},
+      {Launcher::kByHand, "", "set on every rank HOROVOD_RENDEZVOUS_ADDR"},
+  };
+  for (const auto& [launcher, first_host, text] : kCases) {
+    topology::Topology topology = topology_of(1, 4);
+    topology.launcher = launcher;
+    topology.first_host = first_host;
+    topology.store_port = 29410;
+
+    const auto network = join_network(topology, fake_environment({}), 0, patience());
+
+    EXPECT_EQ(network.status().code(), StatusCode::kPreconditionError);
+    EXPECT_THAT(network.status().message(), HasSubstr("rank 1 (host host0)"));
+    EXPECT_THAT(network.status().message(), HasSubstr(text));
+  }
+}
+
 TEST(JoinNetwork, ThroughAStoreOfAFrontEndWithAFreshKey) {
   store::MemoryStore store;
   const Environment environment = fake_environment({{"HOROVOD_GLOO_IFACE", "lo"}});
