@@ -71,8 +71,8 @@ constexpr Range<double> kDecimalNotNegative{.least = 0};
 // The order is that of the enumerators.
 constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warning", "error", "fatal"};
 constexpr std::string_view kProgressPolicies[] = {"auto", "waiter", "background"};
-constexpr std::string_view kControllers[] = {"native", "mpi", "gloo"};
-constexpr std::string_view kCpuOperations[] = {"native", "mpi", "gloo", "ccl"};
+constexpr std::string_view kControllers[] = {"auto", "native", "mpi", "gloo"};
+constexpr std::string_view kCpuOperations[] = {"auto", "native", "mpi", "gloo", "ccl"};
 constexpr std::string_view kBooleans[] = {"true", "false", "1", "0"};
 
 constexpr Row kEngineRows[] = {
@@ -222,12 +222,23 @@ constexpr Row kLauncherRows[] = {
     text("HOROVOD_RUN_FOLDER", "Files of a `horovod.run` on each host; set by it."),
 };
 
+// Read by `src/mpi` when a job begins; checked here as well.
+constexpr Row kMpiRows[] = {
+    choice("HOROVOD_CONTROLLER", kControllers, "auto",
+           "What brings the ranks together: `mpi` asks for MPI, `native` and `gloo` rule it out, "
+           "`auto` takes it where mpirun has started ranks on several hosts."),
+    choice("HOROVOD_CPU_OPERATIONS", kCpuOperations, "auto",
+           "What carries data between hosts: `mpi` asks for MPI, `native` and `gloo` take our own "
+           "link, `auto` takes MPI where it has brought the ranks together. `ccl` is taken for "
+           "`auto`."),
+    text("HOROVOD_MPI_LIBRARY", "The MPI library, a name or a path; unset: it is looked for."),
+    flag("HOROVOD_MPI_THREADS_DISABLE",
+         "Ask MPI for MPI_THREAD_SERIALIZED: calls take turns, and the program must make none "
+         "meanwhile."),
+};
+
 // Knobs of the original. Scripts that set them keep working, and a typo in them is still found.
 constexpr Row kCompatibilityRows[] = {
-    choice("HOROVOD_CONTROLLER", kControllers, "native",
-           "Control plane. No effect: the native one is always used."),
-    choice("HOROVOD_CPU_OPERATIONS", kCpuOperations, "native",
-           "Data plane on CPUs. No effect: the native one is always used."),
     flag("HOROVOD_HIERARCHICAL_ALLREDUCE", "No effect: levels are chosen from the topology."),
     flag("HOROVOD_HIERARCHICAL_ALLGATHER", "No effect: levels are chosen from the topology."),
     flag("HOROVOD_TORUS_ALLREDUCE", "No effect: levels are chosen from the topology."),
@@ -248,7 +259,6 @@ constexpr Row kCompatibilityRows[] = {
     on_off("HOROVOD_DISABLE_NVTX_RANGES", "0", "No effect: NVTX is not used."),
     integer("HOROVOD_ADASUM_MPI_CHUNK_SIZE", kNotNegative, "1073741824",
             "No effect: Adasum does not send through MPI."),
-    flag("HOROVOD_MPI_THREADS_DISABLE", "No effect: MPI is not used."),
     on_off("HOROVOD_CCL_CACHE", "0", "No effect: oneCCL is not used."),
     flag("HOROVOD_ENABLE_XLA_OPS", "No effect in the core: it has no XLA operations."),
     text("DDL_OPTIONS", "No effect: the DDL backend is gone."),
@@ -267,6 +277,7 @@ constexpr Group kTable[] = {
     {"Memory and waiting", kResourceRows},
     {"Several hosts", kNetworkRows},
     {"Launcher", kLauncherRows},
+    {"MPI", kMpiRows},
     {"Accepted for compatibility", kCompatibilityRows},
 };
 

@@ -40,8 +40,10 @@ bool Channel::waits_for_driven_peers() const {
 }
 
 bool Channel::waits_for_closed_member() const {
-  // What a member of another host has sent before it left still comes.
+  // What a member of another host has sent before it left still comes, or its stream breaks. A
+  // member of this host that has left meanwhile is not what the task waits for then.
   if (host_link_ != nullptr && host_link_->has_failed()) return true;
+  if (host_link_ != nullptr && !host_link_->awaited().empty()) return false;
   const auto place = static_cast<size_t>(link_.want_member());
   const auto state = job_.block(ranks_here_[place]).state.load(std::memory_order_seq_cst);
   return is_closed_member(members_here_[place]) ||

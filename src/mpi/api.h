@@ -50,8 +50,6 @@ class Api {
   virtual Status return_errors(Comm comm) = 0;
   // Of some ranks of `comm`, all of which call; blocks until they do.
   virtual Result<Comm> subset(Comm comm, std::span<const int> ranks) = 0;
-  // By colour, ordered by rank; blocks until all ranks of `comm` call. Negative: none for this one.
-  virtual Result<Comm> split(Comm comm, int colour) = 0;
   virtual Result<int> rank(Comm comm) = 0;
   virtual Result<int> size(Comm comm) = 0;
   virtual Result<int> largest_tag(Comm comm) = 0;

@@ -32,7 +32,6 @@ struct Functions {
   int (*Group_incl)(H, int, const int*, H*);
   int (*Group_free)(H*);
   int (*Comm_create_group)(H, H, int, H*);
-  int (*Comm_split)(H, int, int, H*);
   int (*Comm_set_errhandler)(H, H);
   int (*Comm_get_attr)(H, int, void*, int*);
   int (*Issend)(const void*, int, H, int, int, H, H*);
@@ -51,32 +50,29 @@ struct Functions {
       if (!found) failure = found.status();
       if (found) std::memcpy(&function, &*found, sizeof function);
     };
-#define HVD_MPI_FUNCTION(name) get("MPI_" #name, name)
-    HVD_MPI_FUNCTION(Init_thread);
-    HVD_MPI_FUNCTION(Initialized);
-    HVD_MPI_FUNCTION(Finalized);
-    HVD_MPI_FUNCTION(Query_thread);
-    HVD_MPI_FUNCTION(Finalize);
-    HVD_MPI_FUNCTION(Error_string);
-    HVD_MPI_FUNCTION(Comm_rank);
-    HVD_MPI_FUNCTION(Comm_size);
-    HVD_MPI_FUNCTION(Comm_idup);
-    HVD_MPI_FUNCTION(Comm_group);
-    HVD_MPI_FUNCTION(Group_incl);
-    HVD_MPI_FUNCTION(Group_free);
-    HVD_MPI_FUNCTION(Comm_create_group);
-    HVD_MPI_FUNCTION(Comm_split);
-    HVD_MPI_FUNCTION(Comm_set_errhandler);
-    HVD_MPI_FUNCTION(Comm_get_attr);
-    HVD_MPI_FUNCTION(Issend);
-    HVD_MPI_FUNCTION(Irecv);
-    HVD_MPI_FUNCTION(Iprobe);
-    HVD_MPI_FUNCTION(Test);
-    HVD_MPI_FUNCTION(Wait);
-    HVD_MPI_FUNCTION(Cancel);
-    HVD_MPI_FUNCTION(Get_count);
-    HVD_MPI_FUNCTION(Iallreduce);
-#undef HVD_MPI_FUNCTION
+    get("MPI_Init_thread", Init_thread);
+    get("MPI_Initialized", Initialized);
+    get("MPI_Finalized", Finalized);
+    get("MPI_Query_thread", Query_thread);
+    get("MPI_Finalize", Finalize);
+    get("MPI_Error_string", Error_string);
+    get("MPI_Comm_rank", Comm_rank);
+    get("MPI_Comm_size", Comm_size);
+    get("MPI_Comm_idup", Comm_idup);
+    get("MPI_Comm_group", Comm_group);
+    get("MPI_Group_incl", Group_incl);
+    get("MPI_Group_free", Group_free);
+    get("MPI_Comm_create_group", Comm_create_group);
+    get("MPI_Comm_set_errhandler", Comm_set_errhandler);
+    get("MPI_Comm_get_attr", Comm_get_attr);
+    get("MPI_Issend", Issend);
+    get("MPI_Irecv", Irecv);
+    get("MPI_Iprobe", Iprobe);
+    get("MPI_Test", Test);
+    get("MPI_Wait", Wait);
+    get("MPI_Cancel", Cancel);
+    get("MPI_Get_count", Get_count);
+    get("MPI_Iallreduce", Iallreduce);
     return failure;
   }
 };
@@ -176,14 +172,6 @@ class Library final : public Api {
         check("MPI_Comm_create_group", call_.Comm_create_group(handle_of(comm), part, 0, &made));
     call_.Group_free(&part);
     HVD_TRY(created);
-    return to_comm(made);
-  }
-  Result<Comm> split(Comm comm, int colour) override {
-    const Turn turn(*this);
-    H made{};
-    HVD_TRY(
-        check("MPI_Comm_split",
-              call_.Comm_split(handle_of(comm), colour < 0 ? Abi::kUndefined : colour, 0, &made)));
     return to_comm(made);
   }
   Result<int> rank(Comm comm) override {

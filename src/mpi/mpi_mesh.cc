@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <deque>
 #include <map>
 #include <utility>
 
@@ -60,16 +61,53 @@ class MpiStream final : public net::Stream {
   Status send_failure_, receive_failure_;
 };
 
+// The requests outlive the mesh if a job fails in the middle: the library may still write then.
+class MpiLaneReduce final : public net::LaneReduce {
+ public:
+  MpiLaneReduce(Api& api, Comm comm, std::shared_ptr<Pacer> pacer)
+      : api_(api), comm_(comm), pacer_(std::move(pacer)) {}
+
+  bool can_reduce(DType dtype, ReduceOp op) const override { return api_.can_reduce(dtype, op); }
+  Result<uint64_t> start(const void* in, void* out, size_t count, DType dtype,
+                         ReduceOp op) override {
+    Request request{};
+    HVD_TRY(api_.allreduce(comm_, in, out, count, dtype, op, request));
+    requests_.push_back(request);
+    return first_ + requests_.size() - 1;
+  }
+  Result<bool> is_done(uint64_t number) override {
+    HVD_ASSERT(number == first_ && !requests_.empty(), "asked in order");
+    HVD_TRY_ASSIGN(const bool is_done, api_.test(requests_.front(), nullptr));
+    if (!is_done) return false;
+    requests_.pop_front();
+    ++first_;
+    pacer_->progress();
+    return true;
+  }
+
+ private:
+  Api& api_;
+  const Comm comm_;
+  const std::shared_ptr<Pacer> pacer_;  // shared with the mesh
+  std::deque<Request> requests_;        // of the numbers from first_ on
+  uint64_t first_ = 0;
+};
+
 class MpiMesh final : public net::Mesh {
  public:
   MpiMesh(Group& group, MpiMeshOptions options, std::shared_ptr<Pacer> pacer)
-      : group_(group), options_(std::move(options)), pacer_(std::move(pacer)) {}
+      : group_(group),
+        options_(std::move(options)),
+        pacer_(std::move(pacer)),
+        lane_reduce_(group.api(), group.comm(), pacer_) {}
   ~MpiMesh() override { group_.drain_until(Deadline::after(kDrainTime)); }
 
   Result<std::unique_ptr<net::Stream>> connect(int32_t peer, uint64_t purpose) override
       HVD_EXCLUDES(mutex_);
   void poll() override { group_.poll(); }
   int descriptor() const override { return pacer_->descriptor(); }
+  // Where hosts have one rank each, the lane is the whole group.
+  net::LaneReduce* lane_reduce() override { return &lane_reduce_; }
 
  private:
   std::unique_ptr<net::Stream> wrap(std::unique_ptr<Pipe> pipe, int32_t peer) {
@@ -82,6 +120,7 @@ class MpiMesh final : public net::Mesh {
   Group& group_;
   const MpiMeshOptions options_;
   const std::shared_ptr<Pacer> pacer_;  // shared with the streams
+  MpiLaneReduce lane_reduce_;
   Mutex mutex_;
   // When this rank first asked for a stream that has not come yet.
   std::map<std::pair<int32_t, uint64_t>, Deadline> waiting_ HVD_GUARDED_BY(mutex_);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "net/lane_reduce.h"
 #include "net/stream.h"
 
 namespace hvd::net {
@@ -24,6 +25,9 @@ class Mesh {
   virtual void poll() = 0;
   // Readable when poll() has something to do (an epoll descriptor).
   virtual int descriptor() const = 0;
+  // For the works of the global process set, where hosts have one rank each; null: this mesh has
+  // streams only. It lives as long as the mesh.
+  virtual LaneReduce* lane_reduce() { return nullptr; }
 };
 
 // Purposes: control is 0; the data streams of a process set carry its id and, where several run

@@ -13,6 +13,7 @@ constexpr int kMostDirectHosts = 8;
 constexpr uint64_t kLeastRingPartBytes = 8 << 10;
 // Small enough that what is received is combined from the cache.
 constexpr size_t kMostBlockBytes = 1 << 20;
+constexpr uint64_t kLeastLibraryBytes = 64 << 10;
 
 }  // namespace
 
@@ -20,6 +21,8 @@ bool goes_by_ring(const WorkSize& work, int host_count) {
   return host_count > kMostDirectHosts && !work.has_short_floats &&
          work.bytes / static_cast<uint64_t>(host_count) >= kLeastRingPartBytes;
 }
+
+bool goes_by_library(const WorkSize& work) { return work.bytes >= kLeastLibraryBytes; }
 
 Algorithm choose_algorithm(uint64_t block_bytes, int host_count) {
   const auto others = static_cast<uint64_t>(host_count - 1);

@@ -14,13 +14,20 @@ namespace {
 constexpr size_t kMaxParts = 64;            // of one system call; enough to fill any socket buffer
 constexpr size_t kTrashBytes = 64 << 10;    // dropped bytes pass through here
 constexpr std::align_val_t kAlignment{64};  // a cache line
+constexpr uint32_t kGlobalChannel = 0;
 
 }  // namespace
 
 void HostLink::Free::operator()(std::byte* data) const { ::operator delete(data, kAlignment); }
 
 HostLink::HostLink(net::Mesh& mesh, HostLinkOptions options)
-    : mesh_(mesh), options_(std::move(options)), peers_(options_.layout.host_of.size()) {
+    : mesh_(mesh),
+      options_(std::move(options)),
+      peers_(options_.layout.host_of.size()),
+      library_(options_.channel == kGlobalChannel &&
+                       options_.layout.size() == options_.layout.host_count()
+                   ? mesh.lane_reduce()
+                   : nullptr) {
   for (size_t m = 0; m < peers_.size(); ++m) peers_[m].member = static_cast<int>(m);
 }
 
@@ -223,7 +230,7 @@ const std::vector<HostLink::Want>& HostLink::wants() {
           {other.stream->descriptor(), other.stream->wake_events(static_cast<short>(events))});
     }
   }
-  if (opens) wants_.push_back({mesh_.descriptor(), POLLIN});
+  if (opens || library_works_) wants_.push_back({mesh_.descriptor(), POLLIN});
   return wants_;
 }
 
@@ -240,6 +247,9 @@ std::vector<int> HostLink::awaited() const {
   std::vector<int> members;
   for (const int member : touched_) {
     if (!peer(member).in.is_idle() || !peer(member).out.is_idle()) members.push_back(member);
+  }
+  for (int member = 0; library_works_ && member < layout().size(); ++member) {
+    if (layout().host(member) != my_host()) members.push_back(member);
   }
   return members;
 }

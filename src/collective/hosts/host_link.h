@@ -64,6 +64,13 @@ class HostLink {
   // Moves what can be moved: sends first, then receives. True if a byte moved.
   bool pump();
 
+  // The allreduce of the library below, for works of this channel; null: streams only.
+  net::LaneReduce* library() { return library_; }
+  // While one is under way its waiters look at the mesh.
+  void set_library_works(bool works) { library_works_ = works; }
+  // The first failure stays.
+  void fail(Status status);
+
   // OK, or the first failure, which names the peer.
   const Status& status() const { return status_; }
   bool has_failed() const { return !status_.is_ok(); }
@@ -127,7 +134,6 @@ class HostLink {
   bool receive_some(Peer& peer);
   size_t receive_parts(const Direction& in, iovec* parts);
   void check(Peer& peer);
-  void fail(Status status);
 
   net::Mesh& mesh_;
   const HostLinkOptions options_;
@@ -141,6 +147,8 @@ class HostLink {
   std::unique_ptr<std::byte, Free> scratch_;
   size_t scratch_bytes_ = 0;
   std::unique_ptr<std::byte[]> trash_;
+  net::LaneReduce* const library_;
+  bool library_works_ = false;
   Status status_;
 };
 

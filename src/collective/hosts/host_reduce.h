@@ -41,6 +41,7 @@ class HostReduce {
 // Uses hosts.scratch(). Call hosts.begin_work() first.
 std::unique_ptr<HostReduce> make_host_reduce(HostLink& hosts, const BlockSequence& sequence);
 std::unique_ptr<HostReduce> make_direct_reduce(HostLink& hosts, const BlockSequence& sequence);
+std::unique_ptr<HostReduce> make_library_reduce(HostLink& hosts, const BlockSequence& sequence);
 std::unique_ptr<HostReduce> make_ring_reduce(HostLink& hosts, const BlockSequence& sequence);
 
 }  // namespace hvd::hosts

@@ -12,6 +12,7 @@
 
 #include "collective/hosts/host_reduce.h"
 #include "collective/hosts/tasks.h"
+#include "net/lane_reduce.h"
 
 namespace hvd::hosts {
 namespace {
@@ -35,8 +36,18 @@ WorkSize size_of(const Work& work) {
   return size;
 }
 
-// A ring has an overlap of its own.
-// `lane` is what one lane has of all bytes.
+// The same answer on all members.
+bool library_takes(HostLink& hosts, const Work& work) {
+  if (hosts.library() == nullptr || !goes_by_library(size_of(work))) return false;
+  return std::all_of(work.runs.begin(),
+                     work.runs.begin() + static_cast<std::ptrdiff_t>(work.run_count),
+                     [&](const Run& run) {
+                       return hosts.library()->can_reduce(run.numeric.slot_dtype, run.numeric.op);
+                     });
+}
+
+// For works between streams; a ring has an overlap of its own. `lane` is what one lane has of all
+// bytes.
 Pace begin(HostLink& hosts, native::WorkKind kind, const WorkSize& lane, uint64_t bytes) {
   const auto number = static_cast<uint32_t>(kind);
   if (!goes_by_ring(lane, hosts.layout().host_count()))
@@ -84,15 +95,22 @@ class FlatReduce final : public native::Task {
   FlatReduce(HostLink& hosts, Work& work)
       : hosts_(hosts),
         size_(size_of(work)),
-        pace_(shape_of(begin(hosts, work.kind, size_, size_.bytes))),
-        block_bytes_(block_bytes_for(hosts.layout().host_count(), pace_.part_bytes)),
+        by_library_(library_takes(hosts, work)),
+        pace_(
+            shape_of(by_library_ ? Pace::kLockstep : begin(hosts, work.kind, size_, size_.bytes))),
+        block_bytes_(by_library_ ? kLibraryBlockBytes
+                                 : block_bytes_for(hosts.layout().host_count(), pace_.part_bytes)),
         walk_(work, block_bytes_),
-        blocks_(walk_.count_all()),
-        network_(make_host_reduce(hosts, {.block_count = blocks_,
-                                          .largest_bytes = static_cast<size_t>(
-                                              std::min<uint64_t>(size_.bytes, block_bytes_)),
-                                          .work = size_,
-                                          .pace = pace_})) {}
+        blocks_(walk_.count_all()) {
+    if (by_library_) hosts.begin_work(static_cast<uint32_t>(work.kind), size_.bytes);
+    const BlockSequence sequence{
+        .block_count = blocks_,
+        .largest_bytes = static_cast<size_t>(std::min<uint64_t>(size_.bytes, block_bytes_)),
+        .work = size_,
+        .pace = pace_};
+    network_ =
+        by_library_ ? make_library_reduce(hosts, sequence) : make_host_reduce(hosts, sequence);
+  }
 
   Progress advance() override {
     bool moved = false;
@@ -116,6 +134,7 @@ class FlatReduce final : public native::Task {
  private:
   HostLink& hosts_;
   const WorkSize size_;
+  const bool by_library_;
   const PaceShape pace_;
   const size_t block_bytes_;
   BlockWalk walk_;

@@ -15,7 +15,6 @@ struct MpichAbi {
 
   static constexpr int kAnySource = -2;
   static constexpr int kTagUpperBound = 0x64400001;
-  static constexpr int kUndefined = -32766;
   static constexpr int kThreadLevels[] = {0, 1, 2, 3};
   static void* in_place() { return reinterpret_cast<void*>(-1); }
 

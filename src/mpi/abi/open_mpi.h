@@ -18,7 +18,6 @@ struct OpenMpiAbi {
 
   static constexpr int kAnySource = -1;
   static constexpr int kTagUpperBound = 0;
-  static constexpr int kUndefined = -32766;
   static constexpr int kThreadLevels[] = {0, 1, 2, 3};
   static void* in_place() { return reinterpret_cast<void*>(1); }
 

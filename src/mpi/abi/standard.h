@@ -17,7 +17,6 @@ struct StandardAbi {
 
   static constexpr int kAnySource = -1;
   static constexpr int kTagUpperBound = 501;
-  static constexpr int kUndefined = -32766;
   static constexpr int kThreadLevels[] = {0, 1024, 2048, 4096};
   static void* in_place() { return reinterpret_cast<void*>(1); }
 

