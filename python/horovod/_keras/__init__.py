@@ -90,8 +90,26 @@ def load_model(
     distributed = wrap(optimizer)
     if not is_keras3(optimizer):
         _copy_legacy_state(optimizer, distributed, model)
+    elif not distributed.built:
+        _read_state(distributed, model, filepath)
     model.optimizer = distributed
     return model
+
+
+def _read_state(optimizer: Any, model: Any, filepath: Any) -> None:
+    """Read the state of an optimizer from an .h5 file; Keras 3 itself leaves it there."""
+    if not str(filepath).endswith((".h5", ".hdf5")):
+        return
+    import h5py  # noqa: PLC0415 - Keras has loaded it
+
+    with h5py.File(filepath, "r") as file:
+        group = file.get("optimizer_weights")
+        names = [] if group is None else list(group.attrs.get("weight_names", ()))
+        values = [group[name][()] for name in names]
+    optimizer.build(model.trainable_variables)
+    if len(values) == len(optimizer.variables):
+        for variable, value in zip(optimizer.variables, values, strict=True):
+            variable.assign(value)
 
 
 def _copy_legacy_state(source: Any, target: Any, model: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ._options import OptimizerOptions, Reducer
+from ._options import OptimizerOptions, Reducer, variable_key
 
 
 class AggregationCount:
@@ -24,7 +24,8 @@ class AggregationCount:
     @property
     def counter(self) -> int:
         """Passes since the last reduction."""
-        return int(self._optimizer.iterations) % self.backward_passes_per_step
+        # `iterations` counts updates; Keras keeps the passes here.
+        return int(self._optimizer._iterations) % self.backward_passes_per_step  # noqa: SLF001
 
 
 class DistributedMixin:
@@ -44,7 +45,7 @@ class DistributedMixin:
 
     def register_local_var(self, var: Any) -> None:
         """Leave the gradient of this variable out of communication."""
-        self._hvd_local.add(_identity(var))
+        self._hvd_local.add(variable_key(var))
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> Any:
         """Reduce the gradients, then do what Keras does."""
@@ -98,7 +99,7 @@ class DistributedMixin:
         shared = [
             index
             for index, (gradient, variable) in enumerate(zip(gradients, variables, strict=True))
-            if gradient is not None and _identity(variable) not in self._hvd_local
+            if gradient is not None and variable_key(variable) not in self._hvd_local
         ]
         reduced = self._hvd_reducer(
             [gradients[index] for index in shared], [variables[index] for index in shared]
@@ -114,12 +115,6 @@ class DistributedMixin:
             passes = options.backward_passes_per_step
             results = [gradient if gradient is None else gradient * passes for gradient in results]
         return results
-
-
-def _identity(variable: Any) -> int:
-    """Return the same number for a variable of Keras and for the one of TensorFlow inside it."""
-    value = getattr(variable, "_value", None)
-    return id(variable) if value is None or callable(value) else id(value)
 
 
 def public_class(optimizer: Any) -> tuple[str, str]:
@@ -160,14 +155,15 @@ def distribute(optimizer: Any, options: OptimizerOptions, reducer: Reducer) -> A
     }
     kind: Any = type(name, (DistributedMixin, type(optimizer)), members)
     made = kind.from_config(config)
-    if getattr(optimizer, "built", False):
-        copy_state(optimizer, made)
+    trained = getattr(optimizer, "_trainable_variables", None)
+    if getattr(optimizer, "built", False) and trained:
+        copy_state(optimizer, made, trained)
     return made
 
 
-def copy_state(source: Any, target: Any) -> None:
-    """Give an optimizer the variables of another with the same configuration."""
-    target.build(source._trainable_variables)  # noqa: SLF001 - what it was built with
+def copy_state(source: Any, target: Any, trained: Any) -> None:
+    """Give an optimizer the state of another with the same configuration."""
+    target.build(trained)
     by_path = {variable.path.split("/", 1)[-1]: variable for variable in source.variables}
     for variable in target.variables:
         known = by_path.get(variable.path.split("/", 1)[-1])

@@ -36,3 +36,10 @@ def check_op(op: int) -> None:
     if op not in (AVERAGE, SUM):
         message = f"DistributedOptimizer of Keras supports op=Average and op=Sum, got {op}"
         raise ValueError(message)
+
+
+def variable_key(variable: Any) -> int:
+    """Return the same number for a variable of Keras 3 and for the tf.Variable inside it."""
+    value = getattr(variable, "_value", None)
+    is_inside = value is not None and type(value).__module__.startswith("tensorflow.")
+    return id(value) if is_inside and hasattr(value, "assign") else id(variable)

@@ -17,6 +17,7 @@ from horovod._core.codes import AVERAGE
 from horovod._core.submit import Reduction
 
 from . import _arrays
+from ._options import variable_key
 
 _logger = logging.getLogger("horovod")
 
@@ -50,7 +51,7 @@ class BroadcastGlobalVariablesCallbackImpl(_CallbackBase):
         self.device = device
         self.broadcast_done = False
         self._count = -1
-        self._local = {id(_inner(variable)) for variable in _listed(local_variables)}
+        self._local = {variable_key(variable) for variable in _listed(local_variables)}
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Broadcast what exists already."""
@@ -74,18 +75,13 @@ class BroadcastGlobalVariablesCallbackImpl(_CallbackBase):
         if optimizer is not None:
             of = optimizer.variables
             variables += list(of() if callable(of) else of)
-        return [variable for variable in variables if id(_inner(variable)) not in self._local]
+        return [variable for variable in variables if variable_key(variable) not in self._local]
 
     def _broadcast(self) -> None:
         _bring_state_home(self.model)  # type: ignore[attr-defined]
         variables = self._variables()
         self.backend.broadcast_variables(variables, self.root_rank)
         self._count = len(variables)
-
-
-def _inner(variable: Any) -> Any:
-    value = getattr(variable, "_value", None)
-    return variable if value is None or callable(value) else value
 
 
 def _listed(local_variables: Any) -> list[Any]:

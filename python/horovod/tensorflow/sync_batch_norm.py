@@ -29,7 +29,7 @@ class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
             message = f"SyncBatchNormalization does not support fused=True, got fused={fused}"
             raise ValueError(message)
         kwargs.setdefault("name", "sync_batch_normalization")
-        if tf.keras.__version__.startswith("2."):
+        if not hasattr(tf.keras.layers.Layer, "stateless_call"):  # Keras 2
             kwargs["fused"] = False
         super().__init__(**kwargs)
 

@@ -1,0 +1,270 @@
+"""horovod.keras on the backend that KERAS_BACKEND names: training, callbacks, saving and loading."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+import horovod.keras as hvd
+
+FEATURES, ROWS = 6, 24
+
+
+def data():
+    random = np.random.RandomState(3)
+    x = random.rand(ROWS, FEATURES).astype("float32")
+    return x, (x @ random.rand(FEATURES, 1)).astype("float32")
+
+
+def my_rows(rank, size, batch):
+    """This rank's part of every batch, batch after batch: together the ranks see the batches of one."""
+    x, y = data()
+    mine = [i for start in range(0, ROWS, batch) for i in range(start + rank, start + batch, size)]
+    return x[mine], y[mine]
+
+
+def make_model(seed):
+    keras.utils.set_random_seed(seed)
+    return keras.Sequential(
+        [
+            keras.layers.Input([FEATURES]),
+            keras.layers.Dense(8, activation="tanh"),
+            keras.layers.Dense(1),
+        ]
+    )
+
+
+def weights_of(model):
+    return [keras.ops.convert_to_numpy(weight) for weight in model.weights]
+
+
+def fit(model, x, y, batch, *, epochs=2, callbacks=()):
+    return model.fit(
+        x, y, batch_size=batch, epochs=epochs, shuffle=False, verbose=0, callbacks=list(callbacks)
+    )
+
+
+def assert_equal_everywhere(model):
+    for weight in weights_of(model):
+        gathered = np.asarray(keras.ops.convert_to_numpy(hvd.allgather(weight[None])))
+        for other in gathered:
+            np.testing.assert_array_equal(other, gathered[0])
+
+
+OPTIMIZERS = {
+    "sgd": lambda: keras.optimizers.SGD(0.1, momentum=0.9),
+    "adam": lambda: keras.optimizers.Adam(0.01),
+    "clipnorm": lambda: keras.optimizers.SGD(0.1, global_clipnorm=0.01),
+    "accumulation": lambda: keras.optimizers.SGD(0.1, gradient_accumulation_steps=2),
+    "ema": lambda: keras.optimizers.SGD(0.1, use_ema=True),
+    "schedule": lambda: keras.optimizers.SGD(keras.optimizers.schedules.ExponentialDecay(0.1, 2, 0.5)),
+}
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+def test_training_equals_one_process_on_whole_batches(kind, rank, size):
+    batch = 12
+    alone, together = make_model(1), make_model(1)
+    alone.compile(optimizer=OPTIMIZERS[kind](), loss="mse")
+    fit(alone, *data(), batch)
+
+    together.compile(optimizer=hvd.DistributedOptimizer(OPTIMIZERS[kind]()), loss="mse")
+    fit(together, *my_rows(rank, size, batch), batch // size)
+
+    for mine, expected in zip(weights_of(together), weights_of(alone), strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=2e-3, atol=2e-5)
+    assert_equal_everywhere(together)
+
+
+def test_backward_passes_are_added(rank, size):
+    batch = 12
+    alone, together = make_model(1), make_model(1)
+    alone.compile(optimizer=keras.optimizers.SGD(0.02, gradient_accumulation_steps=2), loss="mse")
+    fit(alone, *data(), batch)
+    optimizer = hvd.PartialDistributedOptimizer(keras.optimizers.SGD(0.01), backward_passes_per_step=2)
+    together.compile(optimizer=optimizer, loss="mse")
+    fit(together, *my_rows(rank, size, batch), batch // size)
+
+    for mine, expected in zip(weights_of(together), weights_of(alone), strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=2e-3, atol=2e-5)
+    assert int(optimizer.iterations) == 2  # of Keras 3: updates
+    assert optimizer._agg_helper.counter == 0
+
+
+def test_callbacks(rank, size):
+    model = make_model(10 + rank)
+    model.compile(
+        optimizer=hvd.DistributedOptimizer(keras.optimizers.SGD(0.1, momentum=0.5)),
+        loss="mse",
+        metrics=["mae"],
+    )
+    broadcast = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
+    callbacks = [
+        broadcast,
+        hvd.callbacks.MetricAverageCallback(),
+        hvd.callbacks.LearningRateWarmupCallback(0.1, warmup_epochs=2, verbose=1),
+        hvd.callbacks.LearningRateScheduleCallback(0.1, lambda epoch: 0.5, start_epoch=3),
+    ]
+
+    history = fit(model, *my_rows(rank, size, 12), 12 // size, epochs=4, callbacks=callbacks).history
+
+    assert broadcast.broadcast_done
+    assert_equal_everywhere(model)
+    assert history["lr"][1:] == pytest.approx([0.1, 0.1, 0.05], rel=1e-5)
+    assert history["lr"][0] == pytest.approx(0.1 / size * ((size - 1) / 2 + 1), rel=1e-5)
+    for values in history.values():
+        shared = np.asarray(keras.ops.convert_to_numpy(hvd.allgather(np.array([values]))))
+        np.testing.assert_array_equal(shared, np.repeat(shared[:1], size, axis=0))
+
+
+def test_schedule_needs_a_rate():
+    with pytest.raises(ValueError, match="initial_lr"):
+        hvd.callbacks.LearningRateScheduleCallback(None, 0.1)
+
+
+def test_best_model_checkpoint_needs_a_file(tmp_path, rank):
+    checkpoint = hvd.callbacks.BestModelCheckpoint(monitor="loss")
+    model = make_model(1)
+    model.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.SGD(0.01)), loss="mse")
+    with pytest.raises(ValueError, match="filepath"):
+        fit(model, *data(), 12, callbacks=[checkpoint])
+    checkpoint.filepath = str(tmp_path / "best.keras")
+
+    fit(model, *data(), 12, callbacks=[checkpoint])
+
+    assert (tmp_path / "best.keras").exists()
+
+
+def test_mixed_precision_with_an_overflow_on_one_rank(rank, size):
+    keras.config.set_dtype_policy("mixed_float16")
+    try:
+        model = make_model(1)
+        optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01))
+        model.compile(optimizer=optimizer, loss="mse")
+    finally:
+        keras.config.set_dtype_policy("float32")
+    x, y = my_rows(rank, size, 12)
+    bad = x.copy()
+    if rank == size - 1:
+        bad[:] = np.inf
+    before = weights_of(model)
+
+    fit(model, bad, y, 12 // size, epochs=1)
+    after_overflow = weights_of(model)
+    fit(model, x, y, 12 // size, epochs=1)
+
+    assert isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
+    for old, new in zip(before, after_overflow, strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert any(np.any(a != b) for a, b in zip(after_overflow, weights_of(model), strict=True))
+    assert_equal_everywhere(model)
+
+
+def test_local_layers_are_not_reduced(rank, size):
+    model = make_model(1)
+    local = model.layers[-1]
+    optimizer = hvd.PartialDistributedOptimizer(
+        keras.optimizers.SGD(0.1), local_layers=[local], scale_local_gradients=False
+    )
+    model.compile(optimizer=optimizer, loss="mse")
+    x, y = my_rows(rank, size, 12)
+
+    fit(model, x, y + rank, 12 // size, epochs=1)
+
+    shared = np.asarray(keras.ops.convert_to_numpy(hvd.allgather(weights_of(model)[0][None])))
+    np.testing.assert_array_equal(shared, np.repeat(shared[:1], size, axis=0))
+    if size > 1:
+        kernels = np.asarray(keras.ops.convert_to_numpy(hvd.allgather(weights_of(local)[0][None])))
+        assert np.any(kernels[0] != kernels[1])
+    with pytest.raises(ValueError, match="local_layers"):
+        hvd.PartialDistributedOptimizer(keras.optimizers.SGD(0.1), local_layers=[1])
+
+
+LOAD_ALONE = """
+import sys, keras
+model = keras.models.load_model(sys.argv[1])
+assert "horovod.keras" not in sys.modules
+assert type(model.optimizer).__name__ == "Adam", type(model.optimizer)
+if sys.argv[1].endswith(".keras"):  # Keras 3 reads no state of an optimizer from other files
+    assert int(model.optimizer.iterations) == int(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("ending", ["keras", "h5"])
+def test_saving_and_loading(ending, rank, size, tmp_path):
+    model = make_model(1)
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.Adam(0.01))
+    model.compile(optimizer=optimizer, loss=keras.losses.MeanSquaredError())
+    x, y = my_rows(rank, size, 12)
+    fit(model, x, y, 12 // size)
+    path = str(tmp_path / f"model.{ending}")
+    model.save(path)
+
+    loaded = hvd.load_model(path)
+    fit(model, x, y, 12 // size)
+    fit(loaded, x, y, 12 // size)
+
+    assert type(loaded.optimizer).__name__ == "Adam"
+    assert hasattr(loaded.optimizer, "_hvd_options")
+    for mine, expected in zip(weights_of(loaded), weights_of(model), strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=1e-4, atol=1e-6)
+    assert_equal_everywhere(loaded)
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD_ALONE, path, "4"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_values(rank, size):
+    assert float(hvd.allreduce(np.float32(rank))) == pytest.approx((size - 1) / 2)
+    assert float(hvd.allreduce(np.float32(1.0), op=hvd.Sum)) == size
+    assert np.asarray(hvd.allgather(np.array([rank]))).tolist() == list(range(size))
+    assert np.asarray(hvd.broadcast(np.array([rank, 7]), size - 1)).tolist() == [size - 1, 7]
+    part = np.asarray(hvd.reducescatter(np.ones([size, 2], np.float32), op=hvd.Sum))
+    assert part.tolist() == [[size, size]]
+
+
+@pytest.mark.parametrize("compression", ["fp16", "bf16"])
+def test_compression(compression, rank, size):
+    model = make_model(1)
+    optimizer = hvd.DistributedOptimizer(
+        keras.optimizers.SGD(0.01), compression=getattr(hvd.Compression, compression)
+    )
+    model.compile(optimizer=optimizer, loss="mse")
+
+    fit(model, *my_rows(rank, size, 12), 12 // size)
+
+    assert_equal_everywhere(model)
+
+
+def test_arguments_that_are_refused():
+    with pytest.raises(ValueError, match="op"):
+        hvd.DistributedOptimizer(keras.optimizers.SGD(0.1), op=hvd.Adasum)
+    with pytest.raises(ValueError, match="groups"):
+        hvd.DistributedOptimizer(keras.optimizers.SGD(0.1), groups=0)
+    with pytest.raises(ValueError, match="gradient_accumulation_steps"):
+        hvd.PartialDistributedOptimizer(
+            keras.optimizers.SGD(0.1, gradient_accumulation_steps=2), backward_passes_per_step=2
+        )
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="XLA compiles the others' steps well")
+def test_jit_compile_is_turned_off_by_callbacks_and_refused_without(rank, size):
+    x, y = my_rows(rank, size, 12)
+    model = make_model(1)
+    model.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.SGD(0.1)), loss="mse", jit_compile=True)
+    fit(model, x, y, 12 // size, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+    if size == 1:
+        return
+    model = make_model(1)
+    model.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.SGD(0.1)), loss="mse", jit_compile=True)
+    with pytest.raises(ValueError, match="cannot be compiled by XLA"):
+        fit(model, x, y, 12 // size)

@@ -1,0 +1,98 @@
+"""horovod.tensorflow.keras with tf_keras (Keras 2): new and old optimizers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import horovod.tensorflow.keras as hvd
+import tensorflow as tf
+
+FEATURES, ROWS = 6, 24
+KINDS = {
+    "new": lambda: tf.keras.optimizers.SGD(0.1),
+    "old": lambda: tf.keras.optimizers.legacy.SGD(0.1),
+    "adam": lambda: tf.keras.optimizers.Adam(0.01),
+}
+
+
+def data():
+    random = np.random.RandomState(3)
+    x = random.rand(ROWS, FEATURES).astype("float32")
+    return x, x.sum(axis=1, keepdims=True)
+
+
+def my_rows(rank, size, batch):
+    x, y = data()
+    mine = [i for start in range(0, ROWS, batch) for i in range(start + rank, start + batch, size)]
+    return x[mine], y[mine]
+
+
+def make_model(seed):
+    tf.keras.utils.set_random_seed(seed)
+    layers = [tf.keras.layers.Dense(8, activation="tanh", input_shape=[FEATURES]), tf.keras.layers.Dense(1)]
+    return tf.keras.Sequential(layers)
+
+
+def test_this_is_keras_2():
+    assert "tf_keras" in tf.keras.layers.Dense.__module__
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_equals_one_process_on_whole_batches(kind, rank, size):
+    alone, together = make_model(1), make_model(1)
+    alone.compile(optimizer=KINDS[kind](), loss="mse")
+    alone.fit(*data(), batch_size=12, epochs=2, shuffle=False, verbose=0)
+
+    together.compile(optimizer=hvd.DistributedOptimizer(KINDS[kind]()), loss="mse")
+    together.fit(*my_rows(rank, size, 12), batch_size=12 // size, epochs=2, shuffle=False, verbose=0)
+
+    for mine, expected in zip(together.get_weights(), alone.get_weights(), strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=2e-3, atol=2e-5)
+
+
+@pytest.mark.parametrize("kind", ["new", "old"])
+def test_aggregation(kind, rank, size):
+    model = make_model(1)
+    optimizer = hvd.DistributedOptimizer(KINDS[kind](), backward_passes_per_step=2)
+    model.compile(optimizer=optimizer, loss="mse")
+    start = model.get_weights()
+    x, y = my_rows(rank, size, 12)
+
+    model.fit(x[: 12 // size], y[: 12 // size], batch_size=12 // size, epochs=1, verbose=0)
+    after_one = model.get_weights()
+    assert int(optimizer._agg_helper.counter) == 1
+    model.fit(x[12 // size :], y[12 // size :], batch_size=12 // size, epochs=1, verbose=0)
+
+    assert int(optimizer._agg_helper.counter) == 0
+    assert int(optimizer.iterations) == 2
+    for old, new in zip(start, after_one, strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert any(np.any(a != b) for a, b in zip(start, model.get_weights(), strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saving_loading_and_callbacks(kind, rank, size, tmp_path):
+    model = make_model(5 + rank)
+    model.compile(optimizer=hvd.DistributedOptimizer(KINDS[kind]()), loss="mse", metrics=["mae"])
+    x, y = my_rows(rank, size, 12)
+    callbacks = [
+        hvd.callbacks.BroadcastGlobalVariablesCallback(0),
+        hvd.callbacks.MetricAverageCallback(),
+        hvd.callbacks.LearningRateWarmupCallback(0.1, warmup_epochs=1),
+    ]
+    history = model.fit(x, y, batch_size=12 // size, epochs=2, verbose=0, callbacks=callbacks).history
+    path = str(tmp_path / "model.h5")
+    model.save(path)
+
+    plain = tf.keras.models.load_model(path)
+    loaded = hvd.load_model(path)
+    loaded.fit(x, y, batch_size=12 // size, epochs=1, verbose=0)
+
+    assert history["lr"][-1] == pytest.approx(0.1, rel=1e-4)
+    assert not hasattr(plain.optimizer, "_hvd_options")
+    assert hasattr(loaded.optimizer, "_hvd_options")
+    assert int(loaded.optimizer.iterations) == 6
+    for weight in loaded.get_weights():
+        gathered = hvd.allgather(weight[None]).numpy()
+        np.testing.assert_array_equal(gathered, np.repeat(gathered[:1], size, axis=0))
