@@ -92,7 +92,9 @@ Result<bool> PeerLink::receive(const Apply& apply) {
   bool any = false;
   for (;;) {
     if (in_.size() - in_end_ < kReadBytes / 2) {
-      std::memmove(in_.data(), in_.data() + in_begin_, in_end_ - in_begin_);
+      // Nothing was received yet: there is no memory either.
+      if (in_end_ > in_begin_)
+        std::memmove(in_.data(), in_.data() + in_begin_, in_end_ - in_begin_);
       in_end_ -= in_begin_;
       in_begin_ = 0;
       if (in_.size() - in_end_ < kReadBytes) in_.resize(in_end_ + kReadBytes);
