@@ -147,10 +147,6 @@ Result<Network> join_again(const PmiMeeting& meeting, Self self,
 
 }  // namespace
 
-bool launcher_runs_store(const Environment& environment) {
-  return text_variable(environment, "HOROVOD_STORE_ADDRESSES").has_value();
-}
-
 Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
                              uint64_t epoch, Deadline deadline, Memory& memory) {
   HVD_TRY_ASSIGN(auto place, named_store_place(environment, deadline));

@@ -11,6 +11,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "bootstrap/pmi_meeting.h"
+#include "bootstrap/store_place.h"
 #include "net/key.h"
 #include "net/mesh.h"
 #include "store/server_thread.h"
@@ -52,9 +53,6 @@ Result<Network> join_network(const topology::Topology& topology, const Environme
 // For a process that joins once.
 Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
                              uint64_t epoch, Deadline deadline);
-
-// horovodrun started this job.
-bool launcher_runs_store(const Environment& environment);
 
 // The same through a store that the caller brings (torch, MPI). If the environment names no key, a
 // fresh one travels through that store, which must then be trusted.

@@ -103,6 +103,15 @@ constexpr Pair kPairs[] = {
 
 }  // namespace
 
+bool names_store(const Environment& environment) {
+  const auto is_set = [&](const char* name) {
+    return text_variable(environment, name).has_value();
+  };
+  return is_set("HOROVOD_STORE_ADDRESSES") ||
+         std::any_of(std::begin(kPairs), std::end(kPairs),
+                     [&](const Pair& pair) { return is_set(pair.address) && is_set(pair.port); });
+}
+
 Result<std::optional<StorePlace>> named_store_place(const Environment& environment,
                                                     Deadline deadline) {
   if (const auto text = text_variable(environment, "HOROVOD_STORE_ADDRESSES")) {

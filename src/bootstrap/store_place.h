@@ -25,6 +25,9 @@ struct StorePlace {
   std::vector<net::Address> addresses;
 };
 
+// Whether the environment names a store at all, well or badly.
+bool names_store(const Environment& environment);
+
 // What somebody named on purpose: see join_network.h for the variables. None: nullopt.
 Result<std::optional<StorePlace>> named_store_place(const Environment& environment,
                                                     Deadline deadline);

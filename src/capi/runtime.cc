@@ -13,13 +13,13 @@ namespace {
 
 thread_local std::string last_error_text;
 
-// What horovodrun set up wins over a store that the caller brings: its key is known already.
+// What horovodrun set up, or a user named, wins over a store that the caller brings.
 Result<bootstrap::Network> find_network(const topology::Topology& topology,
                                         const std::optional<store::ExchangeCallbacks>& exchange,
                                         uint64_t epoch, Deadline deadline,
                                         bootstrap::Memory& memory) {
   const Environment environment = process_environment();
-  if (!exchange || bootstrap::launcher_runs_store(environment)) {
+  if (!exchange || bootstrap::names_store(environment)) {
     return bootstrap::join_network(topology, environment, epoch, deadline, memory);
   }
   store::ExchangeStore store(*exchange, concat(topology.job_id, "/"));

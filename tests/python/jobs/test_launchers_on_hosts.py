@@ -12,7 +12,7 @@ from hosts import Hosts, finish, needs_hosts
 from job import Ended, run, write_key, write_script
 
 PROGRAM = """
-import torch
+import os, torch
 import horovod.torch as hvd
 for _ in range(2):  # a second start has a key of its own
     hvd.init()
@@ -20,7 +20,8 @@ for _ in range(2):  # a second start has a key of its own
     total = hvd.allreduce(ones, op=hvd.Sum)
     assert torch.equal(total, torch.full_like(total, 6.0 if hvd.size() == 3 else 10.0)), total
     local, cross = f"{hvd.local_rank()}/{hvd.local_size()}", f"{hvd.cross_rank()}/{hvd.cross_size()}"
-    print(f"rank {hvd.rank()}/{hvd.size()} local {local} cross {cross}", flush=True)
+    line = f"rank {hvd.rank()}/{hvd.size()} local {local} cross {cross}\\n"
+    os.write(1, line.encode())  # whole lines, although ranks share the pipe
     hvd.shutdown()
 """
 

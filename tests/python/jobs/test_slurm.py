@@ -11,7 +11,7 @@ from hosts import why_not
 from job import Ended, run, write_script
 
 PROGRAM = """
-import torch
+import os, torch
 import horovod.torch as hvd
 for _ in range(2):
     hvd.init()
@@ -19,7 +19,8 @@ for _ in range(2):
     expected = hvd.size() * (hvd.size() + 1) / 2
     assert torch.equal(total, torch.full_like(total, expected)), total
     local, cross = f"{hvd.local_rank()}/{hvd.local_size()}", f"{hvd.cross_rank()}/{hvd.cross_size()}"
-    print(f"rank {hvd.rank()}/{hvd.size()} local {local} cross {cross}", flush=True)
+    line = f"rank {hvd.rank()}/{hvd.size()} local {local} cross {cross}\\n"
+    os.write(1, line.encode())  # whole lines, although ranks share the pipe
     hvd.shutdown()
 """
 
