@@ -4,6 +4,7 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 LOGS=$ROOT/build/logs
 VENV=$ROOT/.venv
+TENSORFLOW_VENV=$ROOT/.venv-tensorflow
 CORES=$(nproc)
 
 # Prints the caller's help and ends if it was asked for. Call it first: help_if_asked "$@"
@@ -91,17 +92,19 @@ configure_and_build() {
   step "build $preset" "build-$preset" cmake --build "$folder" --parallel "$CORES" "${targets[@]}"
 }
 
-# The package in .venv, editable: Python sources are used where they lie; what is compiled is copied, and so
-# installed again when it, or how it is made, has changed. Objects come from the release build, by ccache.
+# install_package [FOLDER]: the package in .venv or another environment, editable: Python sources are used where they
+# lie; what is compiled is copied, and so installed again when it, or how it is made, has changed. Objects come from the
+# release build, by ccache.
 install_package() {
-  local stamp=$VENV/.installed changed
+  local venv=${1:-$VENV} changed
+  local stamp=$venv/.installed name=${venv##*/.}
   if [[ -f $stamp ]]; then
     changed=$(cd "$ROOT" && find src include cmake CMakeLists.txt pyproject.toml -newer "$stamp" -print -quit)
     if [[ -z $changed ]]; then return; fi
   fi
   touch "$stamp.next" # what changes from now on is not part of this
-  step "install into .venv" install-venv "$VENV/bin/python" -m pip install --disable-pip-version-check \
-    --no-build-isolation --no-deps --config-settings=build-dir="$ROOT/build/editable" \
+  step "install into .$name" "install-$name" "$venv/bin/python" -m pip install --disable-pip-version-check \
+    --no-build-isolation --no-deps --config-settings=build-dir="$ROOT/build/editable${name#venv}" \
     --config-settings=cmake.define.HVD_PRECOMPILE=OFF --editable "$ROOT" || return 1
   mv "$stamp.next" "$stamp"
 }

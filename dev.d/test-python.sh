@@ -1,6 +1,9 @@
 # test-python.sh - the Python suites. Sourced by dev.d/test, whose counters and lists it adds to.
 PYTHON_RESULTS=$ROOT/build/python-results
 
+# The environment that suites run in; test_tensorflow changes it.
+SUITE_VENV=$VENV
+
 # run_python_suite NAME SECONDS RANKS ARGUMENT...: pytest with the arguments, in a job of so many ranks; 0 ranks: as a
 # plain process. Every rank writes its own report.
 run_python_suite() {
@@ -11,14 +14,14 @@ run_python_suite() {
   rm -rf "$results"
   mkdir -p "$results"
   if ((ranks)); then
-    launcher=("$VENV/bin/horovodrun" -np "$ranks")
+    launcher=("$SUITE_VENV/bin/horovodrun" -np "$ranks")
     # shellcheck disable=SC2016  # pytest puts in the rank
     report='rank-$HOROVOD_RANK.xml'
   fi
   start=$(now_ms)
   printf '  %-46s ' "test $name"
   # Ranks times threads must not exceed the cores.
-  (cd "$ROOT" && OMP_NUM_THREADS=1 timeout --kill-after=30 "$seconds" "${launcher[@]}" "$VENV/bin/python" -m pytest \
+  (cd "$ROOT" && OMP_NUM_THREADS=1 timeout --kill-after=30 "$seconds" "${launcher[@]}" "$SUITE_VENV/bin/python" -m pytest \
     --junitxml="$results/$report" "$@") >"$log" 2>&1 </dev/null || code=$?
   count_python_suite "$name" "$code" "$ranks" "$(($(now_ms) - start))"
 }
@@ -50,4 +53,28 @@ test_python() { # fast|default|full
     run_python_suite "python.parallel.np$np" 3600 "$np" -m "$marks" tests/python/parallel
   done
   run_python_suite python.jobs 3600 0 -m "$marks" tests/python/jobs
+}
+
+# The suites of TensorFlow and Keras, in an environment of their own.
+test_tensorflow() { # fast|default|full
+  local np backend folder=tests/python/tensorflow marks='not soak'
+  if [[ $1 == full ]]; then marks=''; fi
+  # Do not make the environment for other suites.
+  if [[ -n $pattern && ! $pattern =~ python|tensorflow|keras ]]; then return; fi
+  "$ROOT/dev.d/setup" tensorflow || { add_failure "setup tensorflow"; return; }
+  install_package "$TENSORFLOW_VENV" || { add_failure "install into .venv-tensorflow"; return; }
+  SUITE_VENV=$TENSORFLOW_VENV
+  if [[ $1 == fast ]]; then
+    run_python_suite python.tensorflow.parallel.np2 1200 2 -m 'not soak and not slow' $folder/parallel
+  else
+    for np in 1 2 3; do
+      run_python_suite "python.tensorflow.parallel.np$np" 1800 "$np" -m "$marks" $folder/parallel
+    done
+    for backend in tensorflow torch jax; do
+      KERAS_BACKEND=$backend run_python_suite "python.keras.$backend" 1800 2 -m "$marks" $folder/keras
+    done
+    run_python_suite python.keras.legacy 900 2 -m "$marks" $folder/legacy_keras
+    run_python_suite python.tensorflow.jobs 1800 0 -m "$marks" $folder/jobs
+  fi
+  SUITE_VENV=$VENV
 }

@@ -78,7 +78,9 @@ def run(command: list[str], limit_seconds: float = LIMIT_SECONDS, **variables: s
     return Ended(done.returncode, done.stdout)
 
 
-def run_job(folder: Path, size: int, text: str, **variables: str) -> Ended:
+def run_job(
+    folder: Path, size: int, text: str, limit_seconds: float = LIMIT_SECONDS, **variables: str
+) -> Ended:
     """Run a program with horovodrun."""
     script = write_script(folder, text)
-    return run([horovodrun(), "-np", str(size), sys.executable, script], **variables)
+    return run([horovodrun(), "-np", str(size), sys.executable, script], limit_seconds, **variables)
