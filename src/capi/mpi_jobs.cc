@@ -88,6 +88,7 @@ void MpiJobs::finalize() {
   for (const auto& group : groups_) {
     if (!group->drain_until(deadline) && !group->status().is_ok()) return;
   }
+  for (const auto& group : groups_) (void)group->meet_until(deadline);
   (void)process_->api().finalize().is_ok();
 }
 

@@ -217,14 +217,16 @@ bool Group::drain_until(Deadline deadline) {
   }
 }
 
-void Group::abandon() {
-  const MutexLock lock(mutex_);
-  for (auto& pipe : ending_) {
-    pipe->abandon();
-    // Requests may still use its memory.
-    [[maybe_unused]] Pipe* const left_behind = pipe.release();
+bool Group::meet_until(Deadline deadline) {
+  Request request{};
+  const Status begun =
+      api_.allreduce(comm_, &meeting_, &meeting_, 1, DType::kInt32, ReduceOp::kSum, request);
+  if (!begun.is_ok()) return false;
+  for (Rest rest;; rest.take()) {
+    const auto have_come = api_.test(request, nullptr);
+    if (!have_come) return false;
+    if (*have_come || deadline.passed()) return *have_come;
   }
-  ending_.clear();
 }
 
 }  // namespace hvd::mpi

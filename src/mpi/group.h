@@ -1,7 +1,7 @@
 // group.h - the ranks of a job over a communicator of our own: who they are, tags for pipes, small
 // messages by kind, and pipes that are no longer used but not through yet. Lives until the process
 // ends: freeing a communicator takes all of its ranks, and they leave at their own times.
-// Any thread. Never blocks, except open() and drain_until(), which end at their deadlines.
+// Any thread. Never blocks, except open() and *_until(), which end at their deadlines.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +56,9 @@ class Group {
   // Waits until everything that was sent has been taken and every pipe that was given back has
   // ended at both ends. False: the deadline came first; poll() goes on with the rest.
   bool drain_until(Deadline deadline) HVD_EXCLUDES(mutex_);
-  // Before MPI is finalized: without answers of peers.
-  void abandon() HVD_EXCLUDES(mutex_);
+  // Waits until all ranks of the group have come here. Before MPI_Finalize, in which some libraries
+  // wait for answers of peers that no longer look. False: the deadline came first.
+  bool meet_until(Deadline deadline);
 
   // A failure of MPI itself that no caller was told about.
   Status status() HVD_EXCLUDES(mutex_);
@@ -92,6 +93,7 @@ class Group {
   std::list<Message> sends_ HVD_GUARDED_BY(mutex_);
   std::list<std::pair<int, Message>> receives_ HVD_GUARDED_BY(mutex_);  // tag
   std::list<std::unique_ptr<Pipe>> ending_ HVD_GUARDED_BY(mutex_);
+  int32_t meeting_ = 0;  // what meet_until() adds up
 };
 
 }  // namespace hvd::mpi

@@ -43,7 +43,17 @@ class MpiHosts : public ::testing::TestWithParam<MpiInstallation> {
     const std::string library =
         GetParam().library.empty() ? "" : "HOROVOD_MPI_LIBRARY=" + GetParam().library + " ";
     return run_shell(command + " -np 2 env " + library + setting + " " + worker() + " worker job",
-                     100);
+                     has_endless_finalize() ? 40 : 100);
+  }
+  // MPICH 4.0 over UCX's TCP hangs in MPI_Finalize now and then, also in programs without Horovod:
+  // a rank waits there for the answer of another, which has come further and looks no more.
+  static bool has_endless_finalize() { return GetParam().name == "DebianMpich"; }
+  static void expect_good_end(const Ended& ended) {
+    EXPECT_THAT(ended.text, HasSubstr("rank 0 is done\n"));
+    EXPECT_THAT(ended.text, HasSubstr("rank 1 is done\n"));
+    EXPECT_TRUE(ended.code == 0 || (ended.code == 124 && has_endless_finalize()))
+        << ended.code << "\n"
+        << ended.text;
   }
 
   static std::unique_ptr<NetworkHosts> hosts_;
@@ -74,7 +84,7 @@ std::unique_ptr<NetworkHosts> MpiHosts::hosts_;
 TEST_P(MpiHosts, NeedNothingButMpirun) {
   const Ended ended = run("");
 
-  EXPECT_EQ(ended.code, 0) << ended.text;
+  expect_good_end(ended);
   EXPECT_THAT(ended.text, HasSubstr("rank 0 of 2, local 0 of 1, cross 0 of 2, MPI 1\n"));
   EXPECT_THAT(ended.text, HasSubstr("rank 1 of 2, local 0 of 1, cross 1 of 2, MPI 1\n"));
 }
@@ -82,7 +92,7 @@ TEST_P(MpiHosts, NeedNothingButMpirun) {
 TEST_P(MpiHosts, ReachEachOtherByOurOwnLink) {
   const Ended ended = run("HOROVOD_CPU_OPERATIONS=native");
 
-  EXPECT_EQ(ended.code, 0) << ended.text;
+  expect_good_end(ended);
   EXPECT_THAT(ended.text, HasSubstr("rank 1 of 2, local 0 of 1, cross 1 of 2, MPI 1\n"));
 }
 

@@ -171,6 +171,7 @@ int run_job(const hvd_init_options* options) {
   std::printf("rank %d of %d, local %d of %d, cross %d of %d, MPI %d\n", hvd_rank(), hvd_size(),
               hvd_local_rank(), hvd_local_size(), hvd_cross_rank(), hvd_cross_size(),
               hvd_mpi_threads());
+  std::fflush(stdout);
   for (int repeat = 0; repeat < 3; ++repeat) {
     for (const size_t count : {size_t{1}, size_t{5000}, size_t{300000}, size_t{2000000}}) {
       if (!reduce_and_check<float>(count, HVD_FLOAT32) ||
@@ -178,7 +179,11 @@ int run_job(const hvd_init_options* options) {
         return fail("allreduce of " + std::to_string(count));
     }
   }
-  return hvd_shutdown() == HVD_OK ? 0 : fail("shutdown");
+  const int rank = hvd_rank();
+  if (hvd_shutdown() != HVD_OK) return fail("shutdown");
+  std::printf("rank %d is done\n", rank);
+  std::fflush(stdout);
+  return 0;
 }
 
 int run_twice() {

@@ -19,19 +19,14 @@ constexpr auto kPatience = std::chrono::seconds(200);
 class World {
  public:
   static World& instance() {
-    static World world;
-    return world;
+    static World* const world = new World;  // NOLINT: never destroyed, so that exit finds it
+    return *world;
   }
-  ~World() {
-    if (process_ == nullptr) return;
-    for (const auto& [size, group] : groups_)
-      group->drain_until(Deadline::after(std::chrono::seconds(10)));
-    (void)process_->api().finalize().is_ok();
-  }
-
   Status start() {
     if (process_ != nullptr) return Status::ok();
     HVD_TRY_ASSIGN(process_, mpi::Process::start(process_environment()));
+    // Registered behind what the library registers, and so run before it.
+    std::atexit([] { instance().finish(); });
     HVD_TRY_ASSIGN(size_, process_->api().size(process_->api().world()));
     HVD_TRY_ASSIGN(rank_, process_->api().rank(process_->api().world()));
     return Status::ok();
@@ -52,6 +47,13 @@ class World {
   }
 
  private:
+  void finish() {
+    const Deadline deadline = Deadline::after(std::chrono::seconds(10));
+    for (const auto& [size, group] : groups_) (void)group->drain_until(deadline);
+    for (const auto& [size, group] : groups_) (void)group->meet_until(deadline);
+    (void)process_->api().finalize().is_ok();
+  }
+
   std::unique_ptr<mpi::Process> process_;
   int rank_ = 0, size_ = 1;
   uint64_t epoch_ = 0;

@@ -54,7 +54,7 @@ class ProcessSet:
         if not isinstance(ranks_or_comm, Iterable):
             message = (
                 f"a process set needs an iterable of ranks, got {type(ranks_or_comm).__name__}; "
-                "MPI communicators need a build with MPI"
+                "it cannot be made of an MPI communicator"
             )
             raise ValueError(message)  # noqa: TRY004 - type of the public API
         ranks = list(ranks_or_comm)

@@ -47,9 +47,17 @@ def mpi(request: pytest.FixtureRequest) -> Mpi:
     return INSTALLATIONS[request.param]
 
 
-needs_mpi4py = pytest.mark.skipif(
-    importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed"
-)
+@pytest.fixture
+def mpi4py(mpi: Mpi) -> Mpi:
+    """Every installation that mpi4py finds."""
+    if importlib.util.find_spec("mpi4py") is None:
+        pytest.skip("mpi4py is not installed")
+    if mpi.library == "libmpich.so.12":
+        pytest.skip("the wheels of mpi4py look for libmpi.so.12, which Debian calls libmpich.so.12")
+    if mpi.library.endswith("libmpi_abi.so.1"):
+        pytest.skip("mpi4py 4.1 has no module for the standard ABI")
+    return mpi
+
 
 # Every rank a host of its own, so that the data crosses MPI.
 OWN_HOSTS = """
@@ -83,8 +91,7 @@ def test_mpi_carries_the_data(mpi: Mpi, tmp_path: Path) -> None:
     assert "rank 1 of 2, local 1, MPI True" in job.output
 
 
-@needs_mpi4py
-def test_a_communicator_of_mpi4py(mpi: Mpi, tmp_path: Path) -> None:
+def test_a_communicator_of_mpi4py(mpi4py: Mpi, tmp_path: Path) -> None:
     program = """
     from mpi4py import MPI
     import torch
@@ -102,14 +109,13 @@ def test_a_communicator_of_mpi4py(mpi: Mpi, tmp_path: Path) -> None:
         hvd.shutdown()
     assert world.allreduce(1) == 3
     """
-    job = mpi.run(tmp_path, 3, program.rstrip() + "\n" + work + end)
+    job = mpi4py.run(tmp_path, 3, program.rstrip() + "\n" + work + end)
 
     assert job.code == 0, job.output
     assert "rank 1 of 2, local 2, MPI True" in job.output
 
 
-@needs_mpi4py
-def test_ranks_of_the_world(mpi: Mpi, tmp_path: Path) -> None:
+def test_ranks_of_the_world(mpi4py: Mpi, tmp_path: Path) -> None:
     program = (
         OWN_HOSTS
         + """
@@ -121,7 +127,7 @@ if MPI.COMM_WORLD.rank < 2:
 """
     )
     work = "\n".join("    " + line for line in REDUCE.strip().splitlines())
-    job = mpi.run(tmp_path, 3, program + work + "\n    hvd.shutdown()\n")
+    job = mpi4py.run(tmp_path, 3, program + work + "\n    hvd.shutdown()\n")
 
     assert job.code == 0, job.output
     assert "rank 1 of 2, local 1, MPI True" in job.output
