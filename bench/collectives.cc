@@ -190,11 +190,21 @@ void run(const World& world, const Options& options) {
 }  // namespace hvd::bench
 
 int main(int argc, char** argv) {
-  const hvd::bench::World world(&argc, &argv);
+  using hvd::bench::World;
+  hvd::bench::Options options;
+  std::string mistake;
   try {
-    hvd::bench::run(world, hvd::bench::parse(argc, argv));
+    options = hvd::bench::parse(argc, argv);
   } catch (const std::exception& error) {
-    hvd::bench::World::give_up(error.what());
+    mistake = error.what();
+  }
+  const bool over_mpi = options.hosts.engine == "mpi";
+  const World world(&argc, &argv, over_mpi ? World::Threads::kMany : World::Threads::kOne);
+  if (!mistake.empty()) World::give_up(mistake);
+  try {
+    hvd::bench::run(world, options);
+  } catch (const std::exception& error) {
+    World::give_up(error.what());
   }
   return 0;
 }

@@ -73,6 +73,9 @@ OursOnHosts::OursOnHosts(const HostsPlace& place) {
                              .global_ranks = ranks});
 
   use_store(place, place.store_port + 1);
+  // mpirun has started this job, but only the engine over MPI shall use it.
+  const bool over_mpi = place.engine == "mpi";
+  setenv("HOROVOD_CONTROLLER", over_mpi ? "mpi" : "native", 1);
   setenv("HOROVOD_CPU_OPERATIONS", place.engine.c_str(), 1);
   const std::string job_id = place.job_id + "-engine";
   hvd_init_options options;

@@ -7,8 +7,10 @@
 
 namespace hvd::bench {
 
-World::World(int* argc, char*** argv) {
-  MPI_Init(argc, argv);
+World::World(int* argc, char*** argv, Threads threads) {
+  int provided = 0;
+  MPI_Init_thread(argc, argv, threads == Threads::kMany ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+                  &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
 }

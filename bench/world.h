@@ -9,8 +9,10 @@ namespace hvd::bench {
 
 class World {
  public:
-  World(int* argc, char*** argv);  // MPI_Init
-  ~World();                        // MPI_Finalize
+  // Several threads only where our engine over MPI takes part: they cost the bare calls time.
+  enum class Threads { kOne, kMany };
+  World(int* argc, char*** argv, Threads threads);  // MPI_Init
+  ~World();                                         // MPI_Finalize
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
