@@ -23,7 +23,7 @@ struct EngineComparison {
 // None: there is no mpirun, or one host only.
 std::optional<EngineComparison> compare_engines(const Prepared& prepared);
 
-// What the ranks of the job print; see measure/measure_engines.h. Pure.
+// What the ranks of the job print; see horovodrun/measure_engines.h. Pure.
 Result<EngineComparison> read_engine_times(std::string_view output);
 // Some lines for people. Pure.
 std::string describe(const EngineComparison& comparison);

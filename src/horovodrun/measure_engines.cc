@@ -1,4 +1,4 @@
-#include "measure/measure_engines.h"
+#include "horovodrun/measure_engines.h"
 
 #include <horovod/hvd.h>
 

@@ -1,8 +1,8 @@
 #include <string>
 #include <vector>
 
+#include "horovodrun/measure_engines.h"
 #include "launch/launch.h"
-#include "measure/measure_engines.h"
 
 extern "C" char** environ;
 
