@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+import tensorflow as tf
 
 import horovod.tensorflow as hvd
-import tensorflow as tf
 
 
 def main() -> None:

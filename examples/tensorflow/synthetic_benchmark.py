@@ -9,9 +9,9 @@ import argparse
 import timeit
 
 import numpy as np
+import tensorflow as tf
 
 import horovod.tensorflow as hvd
-import tensorflow as tf
 
 
 def make_model(*, small: bool) -> tuple[tf.keras.Model, int]:

@@ -10,9 +10,9 @@ import os
 import tempfile
 
 import numpy as np
+import tensorflow as tf
 
 import horovod.tensorflow as hvd
-import tensorflow as tf
 
 v1 = tf.compat.v1
 v1.disable_eager_execution()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
+
 from horovod._core.gradients import checked_groups
 from horovod._core.process_sets import ProcessSet, global_process_set
 

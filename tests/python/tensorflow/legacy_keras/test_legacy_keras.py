@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import horovod.tensorflow.keras as hvd
-import tensorflow as tf
 
 FEATURES, ROWS = 6, 24
 KINDS = {

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 import horovod.tensorflow as hvd
-import tensorflow as tf
 
 REDUCIBLE = [
     tf.uint8,

@@ -31,8 +31,9 @@ _RANK = os.environ.get("HOROVOD_RANK", "0")
 os.environ["PYTEST_DEBUG_TEMPROOT"] = tempfile.mkdtemp(prefix=f"hvd-rank{_RANK}-")
 atexit.register(shutil.rmtree, os.environ["PYTEST_DEBUG_TEMPROOT"], ignore_errors=True)
 
-import horovod.tensorflow as hvd
 import tensorflow as tf
+
+import horovod.tensorflow as hvd
 from horovod._core import _native
 from horovod.common.exceptions import HorovodInternalError
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from cases import (
     REDUCIBLE,
     SHAPES,
@@ -17,7 +18,6 @@ from cases import (
 )
 
 import horovod.tensorflow as hvd
-import tensorflow as tf
 
 
 @pytest.mark.parametrize("way", WAYS)

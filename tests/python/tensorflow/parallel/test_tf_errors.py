@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from cases import WAYS, assert_same, everybody, in_function
 
 import horovod.tensorflow as hvd
-import tensorflow as tf
 
 
 @pytest.mark.disagreement

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from cases import assert_same, everybody
 
 import horovod.tensorflow as hvd
-import tensorflow as tf
 
 
 def gradient_of(operation, tensor, weight):

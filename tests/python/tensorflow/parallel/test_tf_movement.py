@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from cases import (
     MOVABLE,
     SHAPES,
@@ -18,7 +19,6 @@ from cases import (
 )
 
 import horovod.tensorflow as hvd
-import tensorflow as tf
 
 
 @pytest.mark.parametrize("way", WAYS)

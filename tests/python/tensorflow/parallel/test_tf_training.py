@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from cases import assert_same, everybody
 
 import horovod.tensorflow as hvd
-import tensorflow as tf
 
 v1 = tf.compat.v1
 FEATURES, ROWS = 5, 12
