@@ -15,9 +15,10 @@ constexpr std::chrono::seconds kJobTime{60};
 // Below this difference it does not matter.
 constexpr double kClearly = 1.1;
 
+// MPIs frame what they say with lines of dashes.
 std::string last_line_of(std::string_view text) {
-  text = trim(text);
-  return std::string(text.substr(text.rfind('\n') + 1));
+  text = text.substr(0, text.find_last_not_of("-= \n\t\r") + 1);
+  return std::string(trim(text.substr(text.rfind('\n') + 1)));
 }
 
 Result<std::string> compose(const Prepared& prepared, MpiImplementation implementation) {

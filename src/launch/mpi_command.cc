@@ -73,6 +73,7 @@ std::string ssh_flags(const MpiRequest& request) {
   std::vector<std::string> words;
   if (ssh.port) words.push_back(concat("-p ", *ssh.port));
   if (!ssh.identity_file.empty()) words.push_back(concat("-i ", ssh.identity_file));
+  if (ssh.host_keys == HostKeyCheck::kNone) words.emplace_back("-o StrictHostKeyChecking=no");
   if (words.empty()) return "";
   const std::string quoted = concat("\"", join_text(words, " "), "\"");
   return is_open_family(request.implementation)

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using Mpi = MpiImplementation;
 
@@ -50,6 +51,14 @@ TEST(LaunchMpi, PlainLinesOfEveryKind) {
             "train.py'");
   EXPECT_EQ(line_for(Mpi::kIntelMpi, options, hosts),
             "mpirun -l -np 2 -ppn 1 -hosts a,b         python 'my train.py'");
+}
+
+TEST(LaunchMpi, HostKeysAreNotCheckedOnlyIfThatWasAskedFor) {
+  Options options{.num_proc = 1, .command = {"cmd"}};
+  EXPECT_THAT(line_for(Mpi::kOpenMpi, options, {{"a", 1}}), Not(HasSubstr("HostKey")));
+  options.ssh.host_keys = HostKeyCheck::kNone;
+  EXPECT_THAT(line_for(Mpi::kOpenMpi, options, {{"a", 1}}),
+              HasSubstr("-mca plm_rsh_args \"-o StrictHostKeyChecking=no\""));
 }
 
 TEST(LaunchMpi, EveryOptionHasItsPlace) {
