@@ -28,6 +28,8 @@ class Stream {
   // What to poll the descriptor for, to learn of `events` (POLLIN, POLLOUT): a descriptor that is
   // no socket may tell of both by being readable.
   virtual short wake_events(short events) const { return events; }
+  // Whether poll(2) on the descriptor tells exactly when receive() would give something.
+  virtual bool is_plain_socket() const { return false; }
   // Bytes that receive() would give without the descriptor being readable (TLS keeps decrypted
   // bytes).
   virtual bool has_buffered() const { return false; }

@@ -119,6 +119,7 @@ class HostLink {
     int member = 0;
     std::unique_ptr<net::Stream> stream;
     Direction out, in;
+    bool is_drained = false;  // the last receive took all that was there
   };
   struct Free {
     void operator()(std::byte* data) const;
@@ -132,6 +133,7 @@ class HostLink {
   bool open(Peer& peer);
   bool send_some(Peer& peer);
   bool receive_some(Peer& peer);
+  bool may_receive(Peer& peer);
   size_t receive_parts(const Direction& in, iovec* parts);
   void check(Peer& peer);
 
