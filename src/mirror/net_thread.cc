@@ -133,9 +133,11 @@ void NetThread::watch(const std::stop_token& stop) {
     disarm();
     job_.wake(job_.rank());
   }
-  const bool came = mirror_.pump();
-  pumps_seen_ = mirror_.pump_count();
-  if (came) host_.news_came();
+  // Its own looks do not make a driver. Those of a driver that it has just taken the core from stay
+  // to be seen: otherwise it would come back for every message, each time in the driver's way.
+  const uint64_t before = mirror_.pump_count();
+  if (mirror_.pump()) host_.news_came();
+  pumps_seen_ += mirror_.pump_count() - before;
 }
 
 }  // namespace hvd::mirror
