@@ -23,10 +23,15 @@ Status lost(int error) { return Status(StatusCode::kPeerLost, std::strerror(erro
 
 }  // namespace
 
+// One part alone needs no list of parts, which the kernel would have to copy and check: that is a
+// tenth of the time of a small message.
 Result<size_t> send_some(int socket, std::span<const iovec> parts) {
   const msghdr message = message_of(parts);
+  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
   for (;;) {
-    const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = parts.size() == 1
+                             ? ::send(socket, parts[0].iov_base, parts[0].iov_len, kFlags)
+                             : sendmsg(socket, &message, kFlags);
     if (sent >= 0) return static_cast<size_t>(sent);
     if (would_block(errno) || errno == ENOBUFS) return size_t{0};
     if (errno != EINTR) return lost(errno);
@@ -38,7 +43,9 @@ Result<size_t> receive_some(int socket, std::span<const iovec> parts) {
   if (!wants) return size_t{0};
   msghdr message = message_of(parts);
   for (;;) {
-    const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT);
+    const ssize_t got = parts.size() == 1
+                            ? ::recv(socket, parts[0].iov_base, parts[0].iov_len, MSG_DONTWAIT)
+                            : recvmsg(socket, &message, MSG_DONTWAIT);
     if (got > 0) return static_cast<size_t>(got);
     if (got == 0) return Status(StatusCode::kPeerLost, "the connection was closed");
     if (would_block(errno)) return size_t{0};

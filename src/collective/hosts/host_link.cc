@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "base/bytes.h"
@@ -84,8 +85,13 @@ uint64_t HostLink::queue_send(int member, const void* data, size_t bytes) {
   touch(to);
   if (to.out.work != now_.sequence) {
     to.out.work = now_.sequence;
-    to.out.word = now_;
-    append(to.out, &to.out.word, sizeof(CheckWord));
+    SmallMessage& small = to.out.small;
+    small.word = now_;
+    if (bytes <= sizeof small.payload) {
+      std::memcpy(small.payload, data, bytes);
+      return append(to.out, &small, sizeof small.word + bytes);
+    }
+    append(to.out, &small.word, sizeof small.word);
   }
   return append(to.out, const_cast<void*>(data), bytes);
 }
@@ -96,7 +102,12 @@ uint64_t HostLink::queue_receive(int member, void* data, size_t bytes) {
   touch(from);
   if (from.in.work != now_.sequence) {
     from.in.work = now_.sequence;
-    from.in.word_end = append(from.in, &from.in.word, sizeof(CheckWord));
+    SmallMessage& small = from.in.small;
+    const bool is_small = data != nullptr && bytes <= sizeof small.payload;
+    from.in.payload_to = static_cast<std::byte*>(data);
+    from.in.payload_bytes = is_small ? bytes : 0;
+    from.in.word_end = append(from.in, &small, sizeof small.word + from.in.payload_bytes);
+    if (is_small) return from.in.word_end;
   }
   return append(from.in, data, bytes);
 }
@@ -199,8 +210,10 @@ bool HostLink::receive_some(Peer& peer) {
 
 void HostLink::check(Peer& peer) {
   peer.in.word_end = 0;
-  const CheckWord& came = peer.in.word;
+  const CheckWord& came = peer.in.small.word;
   if (came.is_of_same_work(now_)) {
+    if (peer.in.payload_bytes > 0)
+      std::memcpy(peer.in.payload_to, peer.in.small.payload, peer.in.payload_bytes);
     if (paced_.is_running && layout().host(peer.member) == 0) paces_ = came.paces;
     return;
   }

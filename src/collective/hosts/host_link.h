@@ -100,6 +100,12 @@ class HostLink {
       return sequence == other.sequence && kind == other.kind && bytes == other.bytes;
     }
   };
+  // A check word and the little that follows it, as one piece of memory: one part of a system call
+  // instead of two.
+  struct SmallMessage {
+    CheckWord word;
+    std::byte payload[1024];
+  };
   struct PacedWork {
     bool is_running = false;
     int size_class = -1;
@@ -111,8 +117,10 @@ class HostLink {
     size_t first = 0;
     uint64_t queued = 0, done = 0;
     uint32_t work = 0;      // whose check word was queued last
-    CheckWord word;         // as sent, or as it came
-    uint64_t word_end = 0;  // position behind it; 0: none is awaited
+    SmallMessage small;     // the word as sent, or as it came
+    uint64_t word_end = 0;  // position behind it, and behind the payload there; 0: none is awaited
+    std::byte* payload_to = nullptr;  // receiving: where the payload belongs
+    size_t payload_bytes = 0;         // receiving: in `small`
     bool is_idle() const { return first == parts.size(); }
   };
   struct Peer {
