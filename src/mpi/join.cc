@@ -3,13 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/host_identity.h"
+#include "bootstrap/tcp_end.h"
 #include "mpi/mpi_mesh.h"
 #include "mpi/mpi_store.h"
 #include "mpi/placement.h"
@@ -34,23 +38,52 @@ Status check_encryption(const Environment& environment) {
       "HOROVOD_CPU_OPERATIONS=native as well, or unset HOROVOD_TLS");
 }
 
+// A port for the life lines (life_line.h). Nothing here keeps a job from running.
+struct LifePort {
+  bootstrap::TcpEnd end;
+  net::TcpPort port;
+};
+std::optional<LifePort> open_life_port(const topology::Topology& topology,
+                                       const Environment& environment) {
+  auto end = bootstrap::look_at_tcp_end(topology, environment);
+  auto port = end ? bootstrap::listen_at(*end) : Result<net::TcpPort>(end.status());
+  if (port) return LifePort{std::move(*end), std::move(*port)};
+  HVD_LOG(kInfo, "no life lines beside MPI: ", port.status().message());
+  return std::nullopt;
+}
+
+// The roster came through MPI alone, so its random bytes are a secret of the job.
+std::shared_ptr<net::Mesh> open_life_mesh(LifePort port, const bootstrap::Roster& roster,
+                                          uint64_t epoch, Deadline deadline) {
+  const auto key = net::Key::parse(roster.salt);
+  auto mesh = key ? bootstrap::open_mesh(std::move(port.end), std::move(port.port), roster, *key,
+                                         epoch, deadline)
+                  : Result<std::unique_ptr<net::Mesh>>(key.status());
+  if (mesh) return std::move(*mesh);
+  HVD_LOG(kInfo, "no life lines beside MPI: ", mesh.status().message());
+  return nullptr;
+}
+
 Result<bootstrap::Network> join_mesh(Group& group, const topology::Topology& topology,
-                                     const std::string& host, store::Store& store, uint64_t epoch,
-                                     Deadline deadline) {
-  const bootstrap::Member self{.version = version_text(),
-                               .rank = topology.rank,
-                               .size = topology.size,
-                               .local_rank = topology.local_rank,
-                               .local_size = topology.local_size,
-                               .host = host,
-                               .hostname = topology.hostname,
-                               .uses_tls = false,
-                               .addresses = {}};
+                                     const std::string& host, const Environment& environment,
+                                     store::Store& store, uint64_t epoch, Deadline deadline) {
+  auto port = open_life_port(topology, environment);
+  const bootstrap::Member self{
+      .version = version_text(),
+      .rank = topology.rank,
+      .size = topology.size,
+      .local_rank = topology.local_rank,
+      .local_size = topology.local_size,
+      .host = host,
+      .hostname = topology.hostname,
+      .uses_tls = false,
+      .addresses = port ? port->end.member.addresses : std::vector<net::Address>()};
   HVD_TRY_ASSIGN(const bootstrap::Roster roster, bootstrap::gather(self, store, epoch, deadline));
   bootstrap::Network network;
   HVD_TRY_ASSIGN(network.hosts, bootstrap::make_host_map(roster.members));
   MpiMeshOptions options{.epoch = epoch};
   for (const bootstrap::Member& member : roster.members) options.hosts.push_back(member.hostname);
+  if (port) options.life_lines = open_life_mesh(std::move(*port), roster, epoch, deadline);
   HVD_TRY_ASSIGN(network.mesh, make_mpi_mesh(group, std::move(options)));
   return network;
 }
@@ -68,7 +101,8 @@ Result<Joined> join(Group& group, const Environment& environment, Carrier carrie
                                                  store, epoch, deadline));
   if (joined.topology.local_size == joined.topology.size) return joined;
   if (carrier == Carrier::kMpi) {
-    HVD_TRY_ASSIGN(joined.network, join_mesh(group, joined.topology, host, store, epoch, deadline));
+    HVD_TRY_ASSIGN(joined.network,
+                   join_mesh(group, joined.topology, host, environment, store, epoch, deadline));
   } else {
     HVD_TRY_ASSIGN(joined.network,
                    bootstrap::join_network(joined.topology, environment, store, epoch, deadline));

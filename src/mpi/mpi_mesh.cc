@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "base/thread_annotations.h"
+#include "mpi/life_line.h"
 #include "mpi/pacer.h"
 
 namespace hvd::mpi {
@@ -16,14 +17,22 @@ namespace {
 // Control messages are small and many streams have nothing else; data fills what it gets.
 constexpr size_t kControlSlotBytes = 16 << 10;
 constexpr size_t kDataSlotBytes = 128 << 10;
+// How long a control stream waits for its life line. One round trip is enough; where a firewall
+// swallows what it does not let through, the line is looked for in the background.
+constexpr auto kSettlingTime = std::chrono::milliseconds(500);
 // When a mesh goes, peers end their streams about now or are gone.
 constexpr auto kDrainTime = std::chrono::milliseconds(500);
 
 class MpiStream final : public net::Stream {
  public:
+  // `life_line` may be null.
   MpiStream(Group& group, std::shared_ptr<Pacer> pacer, std::unique_ptr<Pipe> pipe,
-            std::string peer)
-      : group_(group), pacer_(std::move(pacer)), pipe_(std::move(pipe)), peer_(std::move(peer)) {}
+            std::unique_ptr<LifeLine> life_line, std::string peer)
+      : group_(group),
+        pacer_(std::move(pacer)),
+        pipe_(std::move(pipe)),
+        life_line_(std::move(life_line)),
+        peer_(std::move(peer)) {}
   ~MpiStream() override { group_.give_back(std::move(pipe_)); }
 
   Result<size_t> send(std::span<const iovec> parts) override {
@@ -41,13 +50,24 @@ class MpiStream final : public net::Stream {
       return receive_failure_ =
                  Status(StatusCode::kPeerLost, concat(peer_, ": it closed the connection"));
     }
-    if (received->bytes > 0) pacer_->progress();
+    if (received->bytes > 0) {
+      pacer_->progress();
+    } else if (life_line_ != nullptr) {
+      if (const Status alive = life_line_->check(); !alive) return receive_failure_ = alive;
+    }
     return received->bytes;
   }
   int descriptor() const override { return pacer_->descriptor(); }
   short wake_events(short) const override { return POLLIN; }
   bool has_buffered() const override { return pipe_->has_buffered(); }
   const std::string& peer() const override { return peer_; }
+
+  // Before the first receive: whether the life line is there, or will not come.
+  Result<bool> is_settled() {
+    if (life_line_ == nullptr) return true;
+    HVD_TRY(life_line_->look());
+    return life_line_->is_settled();
+  }
 
  private:
   Status lost(const Status& why) const {
@@ -57,6 +77,7 @@ class MpiStream final : public net::Stream {
   Group& group_;
   const std::shared_ptr<Pacer> pacer_;  // shared with the mesh and the other streams
   std::unique_ptr<Pipe> pipe_;
+  const std::unique_ptr<LifeLine> life_line_;  // the receiver's
   const std::string peer_;
   Status send_failure_, receive_failure_;
 };
@@ -104,15 +125,24 @@ class MpiMesh final : public net::Mesh {
 
   Result<std::unique_ptr<net::Stream>> connect(int32_t peer, uint64_t purpose) override
       HVD_EXCLUDES(mutex_);
-  void poll() override { group_.poll(); }
+  void poll() override {
+    group_.poll();
+    if (options_.life_lines != nullptr) options_.life_lines->poll();
+  }
   int descriptor() const override { return pacer_->descriptor(); }
   // Where hosts have one rank each, the lane is the whole group.
   net::LaneReduce* lane_reduce() override { return &lane_reduce_; }
 
  private:
-  std::unique_ptr<net::Stream> wrap(std::unique_ptr<Pipe> pipe, int32_t peer) {
-    return std::make_unique<MpiStream>(group_, pacer_, std::move(pipe), peer_text(peer));
-  }
+  // A control stream whose pipe is there.
+  struct Settling {
+    std::unique_ptr<MpiStream> stream;
+    Deadline deadline;
+  };
+  using Settlings = std::map<int32_t, Settling>;  // by peer
+
+  Result<std::unique_ptr<Pipe>> open_pipe(int32_t peer, uint64_t purpose) HVD_REQUIRES(mutex_);
+  Result<std::unique_ptr<net::Stream>> settle(Settlings::iterator at) HVD_REQUIRES(mutex_);
   std::string peer_text(int32_t peer) const {
     return concat("rank ", peer, " (host ", options_.hosts[static_cast<size_t>(peer)], ", MPI)");
   }
@@ -122,6 +152,7 @@ class MpiMesh final : public net::Mesh {
   const std::shared_ptr<Pacer> pacer_;  // shared with the streams
   MpiLaneReduce lane_reduce_;
   Mutex mutex_;
+  Settlings settling_ HVD_GUARDED_BY(mutex_);
   // When this rank first asked for a stream that has not come yet.
   std::map<std::pair<int32_t, uint64_t>, Deadline> waiting_ HVD_GUARDED_BY(mutex_);
 };
@@ -131,24 +162,46 @@ Result<std::unique_ptr<net::Stream>> MpiMesh::connect(int32_t peer, uint64_t pur
     return invalid_argument(
         concat("rank ", group_.rank(), ": no stream to rank ", peer, " of ", group_.size()));
   }
+  const MutexLock lock(mutex_);
+  const bool is_control = purpose == net::kControlPurpose;
+  if (const auto at = settling_.find(peer); is_control && at != settling_.end()) return settle(at);
+  HVD_TRY_ASSIGN(auto pipe, open_pipe(peer, purpose));
+  if (pipe == nullptr) return std::unique_ptr<net::Stream>();
+  std::unique_ptr<LifeLine> life_line;
+  if (is_control && options_.life_lines != nullptr)
+    life_line = std::make_unique<LifeLine>(options_.life_lines, peer);
+  auto stream = std::make_unique<MpiStream>(group_, pacer_, std::move(pipe), std::move(life_line),
+                                            peer_text(peer));
+  if (!is_control) return std::unique_ptr<net::Stream>(std::move(stream));
+  const auto at =
+      settling_.emplace(peer, Settling{std::move(stream), Deadline::after(kSettlingTime)}).first;
+  return settle(at);
+}
+
+// Null: the peer has not dialled yet.
+Result<std::unique_ptr<Pipe>> MpiMesh::open_pipe(int32_t peer, uint64_t purpose) {
   const StreamName name{peer, options_.epoch, purpose};
   const size_t slot_bytes = purpose == net::kControlPurpose ? kControlSlotBytes : kDataSlotBytes;
-  if (group_.rank() < peer) {
-    HVD_TRY_ASSIGN(auto pipe, group_.dial(name, slot_bytes));
-    return wrap(std::move(pipe), peer);
-  }
+  if (group_.rank() < peer) return group_.dial(name, slot_bytes);
   HVD_TRY(group_.status());
-  const MutexLock lock(mutex_);
   const auto waiting =
       waiting_.try_emplace({peer, purpose}, Deadline::after(options_.wait_time)).first;
-  if (auto pipe = group_.accept(name, slot_bytes)) {
-    waiting_.erase(waiting);
-    return wrap(std::move(pipe), peer);
-  }
-  if (!waiting->second.passed()) return std::unique_ptr<net::Stream>();
-  waiting_.erase(waiting);
+  auto pipe = group_.accept(name, slot_bytes);
+  const bool is_over = pipe != nullptr || waiting->second.passed();
+  if (is_over) waiting_.erase(waiting);
+  if (pipe != nullptr || !is_over) return pipe;
   return Status(StatusCode::kTimedOut, concat(peer_text(peer), " did not open a stream to rank ",
                                               group_.rank(), " in time"));
+}
+
+Result<std::unique_ptr<net::Stream>> MpiMesh::settle(Settlings::iterator at) {
+  auto is_settled = at->second.stream->is_settled();
+  if (is_settled && !*is_settled && !at->second.deadline.passed())
+    return std::unique_ptr<net::Stream>();
+  std::unique_ptr<net::Stream> stream = std::move(at->second.stream);
+  settling_.erase(at);
+  if (!is_settled) return is_settled.status();
+  return stream;
 }
 
 }  // namespace

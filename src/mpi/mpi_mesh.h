@@ -19,6 +19,9 @@ struct MpiMeshOptions {
   std::vector<std::string> hosts{};  // per rank: its name, for messages
   // How long connect() waits for a peer that is to dial us.
   Nanoseconds wait_time = std::chrono::seconds(30);
+  // Where the life lines of control streams come from (life_line.h); null: there are none. Shared
+  // with the lines.
+  std::shared_ptr<net::Mesh> life_lines{};
 };
 
 // The group outlives the mesh and its streams.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "tests/process/host_failures.h"
 #include "tests/process/hosts_fixture.h"
 #include "tests/process/ssh_server.h"
 #include "tests/support/process_ranks.h"
@@ -18,27 +19,6 @@ using ::testing::ContainsRegex;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using testing::monotonic_ns;
-
-constexpr int64_t kSecond = 1'000'000'000;
-
-// "rank 2 failed at 123: lost peer: rank 3 ..." by rank.
-struct Failure {
-  int64_t at = 0;
-  std::string text;
-};
-std::map<int, Failure> failures_of(const std::string& output) {
-  std::map<int, Failure> found;
-  std::istringstream lines(output);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t word = line.find(" failed at ");
-    if (word == std::string::npos) continue;
-    const int rank = std::atoi(line.c_str() + line.find("rank ") + 5);
-    char* end = nullptr;
-    const int64_t at = std::strtoll(line.c_str() + word + 11, &end, 10);
-    found[rank] = {at, end};
-  }
-  return found;
-}
 
 class HostsFault : public HostsFixture {
  protected:

@@ -1,4 +1,5 @@
-// launched_job.h - one real run of horovodrun: started, fed, watched and waited for by a test.
+// launched_job.h - one real run of horovodrun (or of another launcher): started, fed, watched and
+// waited for by a test.
 // Nothing here sleeps: every wait ends with an event, and fails the test when the event does not
 // come.
 #pragma once
@@ -87,6 +88,7 @@ class LaunchedJob {
   struct Settings {
     std::vector<std::string> environment = {};  // NAME=value, added to ours
     std::string input = {};                     // standard input, then end of file
+    std::string program = launcher_path();
   };
 
   explicit LaunchedJob(std::vector<std::string> arguments)
@@ -97,7 +99,7 @@ class LaunchedJob {
     auto [err_read, err_write] = make_pipe();
     EXPECT_EQ(::write(in_write.get(), settings.input.data(), settings.input.size()),
               static_cast<ssize_t>(settings.input.size()));
-    arguments.insert(arguments.begin(), launcher_path());
+    arguments.insert(arguments.begin(), settings.program);
     pid_ = ::fork();
     if (pid_ == 0) {
       ::dup2(in_read.get(), STDIN_FILENO);

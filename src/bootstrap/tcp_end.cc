@@ -1,0 +1,77 @@
+#include "bootstrap/tcp_end.h"
+
+#include <utility>
+
+#include "base/parse.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "bootstrap/host_identity.h"
+#include "topology/variables.h"
+
+namespace hvd::bootstrap {
+namespace {
+
+using topology::text_variable;
+
+// A scope means nothing on another host.
+std::vector<net::Address> without_scopes(std::vector<net::Address> addresses) {
+  for (net::Address& address : addresses) address.scope = 0;
+  return addresses;
+}
+
+}  // namespace
+
+Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environment& environment) {
+  TcpEnd end;
+  HVD_TRY_ASSIGN(end.interfaces, net::all_interfaces());
+  const auto names = text_variable(environment, "HOROVOD_GLOO_IFACE");
+  auto usable =
+      net::usable_addresses(end.interfaces, net::parse_interface_names(names.value_or("")));
+  if (!usable) {
+    return blame(concat("rank ", topology.rank, " (host ", topology.hostname, ")",
+                        names ? ": HOROVOD_GLOO_IFACE" : ""),
+                 usable.status());
+  }
+  end.usable = std::move(*usable);
+  HVD_TRY_ASSIGN(const auto tls, topology::integer_variable(environment, "HOROVOD_TLS", 0));
+  end.congestion_control = text_variable(environment, "HOROVOD_TCP_CONGESTION").value_or("");
+  end.member = {.version = version_text(),
+                .rank = topology.rank,
+                .size = topology.size,
+                .local_rank = topology.local_rank,
+                .local_size = topology.local_size,
+                .host = host_identity(topology.hostname),
+                .hostname = topology.hostname,
+                .uses_tls = tls.value_or(0) > 0,
+                .addresses = {}};
+  return end;
+}
+
+Result<net::TcpPort> listen_at(TcpEnd& end) {
+  HVD_TRY_ASSIGN(net::TcpPort port, net::TcpPort::listen(end.usable));
+  end.member.addresses = without_scopes(port.addresses());
+  return port;
+}
+
+Result<std::unique_ptr<net::Mesh>> open_mesh(TcpEnd end, net::TcpPort port, const Roster& roster,
+                                             const net::Key& key, uint64_t epoch,
+                                             Deadline deadline) {
+  std::vector<net::MeshPeer> peers;
+  for (const Member& member : roster.members) {
+    peers.push_back({.host = member.hostname, .addresses = member.addresses});
+  }
+  const net::Key mesh_key = key.derive(
+      "horovod mesh", {reinterpret_cast<const uint8_t*>(roster.salt.data()), roster.salt.size()});
+  const Nanoseconds longest = net::TcpMeshOptions{}.wait_time;
+  const net::TcpMeshOptions options{
+      .rank = end.member.rank,
+      .epoch = epoch,
+      .interfaces = std::move(end.interfaces),
+      // Less than init waits for the streams: only the mesh knows why an address does not answer.
+      .wait_time = deadline.remaining(longest) / 10 * 9,
+      .congestion_control = std::move(end.congestion_control),
+      .encryption = end.member.uses_tls ? net::Encryption::kTls : net::Encryption::kNone};
+  return net::make_tcp_mesh(std::move(port), std::move(peers), mesh_key, options);
+}
+
+}  // namespace hvd::bootstrap

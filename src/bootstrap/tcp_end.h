@@ -1,0 +1,40 @@
+// tcp_end.h - this rank's end of a network over TCP: the interfaces and addresses of its host, what
+// it says about itself, and the mesh once all have said so. Asks the kernel only; never blocks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "bootstrap/roster.h"
+#include "net/interfaces.h"
+#include "net/key.h"
+#include "net/tcp_mesh.h"
+#include "topology/topology.h"
+
+namespace hvd::bootstrap {
+
+// What a rank finds out about itself and its host before it talks to anybody.
+struct TcpEnd {
+  Member member;  // without addresses until it listens
+  std::vector<net::Interface> interfaces;
+  std::vector<net::Address> usable;
+  std::string congestion_control;
+};
+
+Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environment& environment);
+
+// Listens on all usable addresses and writes them into the member.
+Result<net::TcpPort> listen_at(TcpEnd& end);
+
+// The key of the mesh is derived from `key` and the roster's salt: a key file may serve many jobs,
+// whose connections are strangers to each other. Streams have to come before the deadline.
+Result<std::unique_ptr<net::Mesh>> open_mesh(TcpEnd end, net::TcpPort port, const Roster& roster,
+                                             const net::Key& key, uint64_t epoch,
+                                             Deadline deadline);
+
+}  // namespace hvd::bootstrap

@@ -1,0 +1,70 @@
+// What a job of mpirun over several hosts, with MPI as the carrier, does when one of them vanishes
+// or a rank is killed. Skipped where namespaces are not permitted.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/process/host_failures.h"
+#include "tests/process/mpi_hosts_fixture.h"
+#include "tests/support/host_worker.h"
+#include "tests/support/process_ranks.h"
+
+namespace hvd::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ContainsRegex;
+using testing::monotonic_ns;
+
+// Four ranks on three hosts, the last of which has rank 3.
+class MpiHostsFault : public MpiHostsFixture {
+ protected:
+  static void SetUpTestSuite() { create({"hosta", "hostb", "hostc"}); }
+
+  std::unique_ptr<LaunchedJob> start(const std::vector<std::string>& role) const {
+    std::vector<std::string> words = mpirun(4);
+    words.push_back(std::filesystem::read_symlink("/proc/self/exe").string());
+    words.push_back(testing::kRankFlag);
+    words.insert(words.end(), role.begin(), role.end());
+    const std::string program = words.front();
+    words.erase(words.begin());
+    return std::make_unique<LaunchedJob>(std::move(words),
+                                         LaunchedJob::Settings{.program = program});
+  }
+  static void expect_named(const LaunchedJob& job, int rank, int64_t since) {
+    const auto failures = failures_of(job.out());
+    ASSERT_EQ(failures.count(rank), 1u) << "rank " << rank << "\n" << job.out() << job.err();
+    EXPECT_THAT(failures.at(rank).text, ContainsRegex("rank 3 .*host hostc"));
+    EXPECT_LT(failures.at(rank).at - since, 5 * kSecond) << failures.at(rank).text;
+  }
+};
+
+TEST_P(MpiHostsFault, AHostThatVanishesIsNamedOnEveryOtherRankWithinFiveSeconds) {
+  for (const char* bytes : {"2000", "16000000"}) {
+    const auto job = start({"stubborn", bytes});
+    ASSERT_TRUE(job->wait_for("runs with pid ", 4)) << bytes;
+    std::vector<ProcessWatch> ranks;
+    for (const pid_t pid : job->numbers_after("runs with pid ")) ranks.emplace_back(pid);
+    const int64_t vanished_at = monotonic_ns();
+
+    ASSERT_TRUE(hosts_->set_link("hostc", "down"));
+
+    EXPECT_TRUE(job->wait_for(" failed at ", 3)) << bytes;
+    for (int rank = 0; rank < 3; ++rank) expect_named(*job, rank, vanished_at);
+    for (const ProcessWatch& rank : ranks) EXPECT_TRUE(!rank.is_valid() || rank.ends());
+    EXPECT_TRUE(hosts_->set_link("hostc", "up"));
+    EXPECT_NE(job->wait(), 0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(, MpiHostsFault, ::testing::ValuesIn(mpi_installations()),
+                         [](const auto& one) { return one.param.name; });
+
+}  // namespace
+}  // namespace hvd::test
+
+int main(int argc, char** argv) {
+  if (const auto code = hvd::testing::run_as_rank(argc, argv)) return *code;
+  ::testing::InitGoogleMock(&argc, argv);
+  return RUN_ALL_TESTS();
+}
