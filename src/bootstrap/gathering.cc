@@ -39,8 +39,9 @@ class Names {
 Status introduce(const Member& self, store::Store& store, const Names& names, Deadline deadline) {
   const Status set = store.set(names.member(self.rank), encode_member(self), deadline);
   if (set.code() != StatusCode::kPreconditionError) return set;
-  HVD_TRY_ASSIGN(const std::string bytes, store.get(names.member(self.rank), deadline));
-  HVD_TRY_ASSIGN(const Member other, decode_member(bytes));
+  const auto bytes = store.get(names.member(self.rank), deadline);
+  if (!bytes) return set;  // the store does not let us in
+  HVD_TRY_ASSIGN(const Member other, decode_member(*bytes));
   const Status twice = precondition_error(
       concat("two processes claim rank ", self.rank, ": one on host ", other.hostname, " (",
              net::to_text(other.addresses), ") and one on host ", self.hostname, " (",

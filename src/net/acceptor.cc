@@ -1,6 +1,7 @@
 #include "net/acceptor.h"
 
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -21,6 +22,13 @@ void watch(int epoll, int fd, uint32_t events, int operation) {
   epoll_event event{.events = events, .data = {.fd = fd}};
   // Fails only without memory; then the connection runs into its deadline.
   (void)!epoll_ctl(epoll, operation, fd, &event);
+}
+
+// Closing in order tells a dialler of ours that it has another key, and so that trying again is of
+// no use. Whoever is dropped because of strangers must not believe that.
+void reset_when_closed(int socket) {
+  const linger now{.l_onoff = 1, .l_linger = 0};
+  (void)!setsockopt(socket, SOL_SOCKET, SO_LINGER, &now, sizeof now);
 }
 
 }  // namespace
@@ -130,6 +138,7 @@ Acceptor::Guests::iterator Acceptor::drop(Guests::iterator at, const Status& why
   const Guest& guest = **at;
   if (!guest.handshake.is_proven()) ++refused_;
   const bool wrong_key = why.code() == StatusCode::kPreconditionError;
+  if (!wrong_key) reset_when_closed(guest.socket.get());
   if (wrong_key && refused_ <= kMostLoggedRefusals) {
     HVD_LOG(kWarning, "refused a connection from ", to_text(guest.from), ": it ", why.message());
   } else {

@@ -24,7 +24,8 @@ struct Dialler::Attempt {
   TimePoint since{};  // the stage began; kWaits: when it ends
   Nanoseconds backoff{};
   int tries = 0;
-  std::string failure{};  // of the last try
+  std::optional<TimePoint> refused_since{};  // every try since then was refused
+  std::string failure{};                     // of the last try
 };
 
 namespace {
@@ -84,6 +85,12 @@ Result<std::unique_ptr<Dialler::Connected>> Dialler::poll() {
   const TimePoint now = Clock::steady().now();
   for (Attempt& attempt : attempts_) {
     if (connected_ == nullptr && refusal_.is_ok()) advance(attempt, now);
+  }
+  if (const Attempt* attempt = refused_for_good(now); attempt != nullptr && refusal_.is_ok()) {
+    refusal_ = precondition_error(
+        concat(who_, " at ", to_text(attempt->address),
+               " has another key than this process: it refused our proof in ", attempt->tries,
+               " tries; expected one key for all processes of a job"));
   }
   if (connected_ != nullptr) {
     for (Attempt& attempt : attempts_) attempt.socket.reset();
@@ -152,7 +159,11 @@ void Dialler::greet(Attempt& attempt, TimePoint now) {
         refusal_ = precondition_error(
             concat(who_, " at ", to_text(attempt.address), " ", handshake.failure().message()));
       }
-      return give_up(attempt, handshake.failure().message(), now);
+      const auto refused_since = attempt.refused_since.value_or(now);
+      const bool is_refused = handshake.is_refused();
+      give_up(attempt, std::string(handshake.failure().message()), now);
+      if (is_refused) attempt.refused_since = refused_since;
+      return;
     }
     case Handshake::State::kWaitsToRead:
       watch(attempt, EPOLLIN);
@@ -172,6 +183,7 @@ void Dialler::give_up(Attempt& attempt, std::string why, TimePoint now) {
   attempt.stage = Attempt::Stage::kWaits;
   attempt.socket.reset();
   attempt.handshake.reset();
+  attempt.refused_since.reset();
   attempt.failure = std::move(why);
   attempt.since = now + attempt.backoff;
   attempt.backoff = std::min(2 * attempt.backoff, options_.retry_at_most);
@@ -179,6 +191,18 @@ void Dialler::give_up(Attempt& attempt, std::string why, TimePoint now) {
   const auto next = std::find_if(attempts_.begin(), attempts_.end(),
                                  [](const Attempt& a) { return a.tries == 0; });
   if (next != attempts_.end()) next->since = std::min(next->since, now);
+}
+
+// Not while another address may still turn out to be the peer.
+const Dialler::Attempt* Dialler::refused_for_good(TimePoint now) const {
+  const Attempt* refused = nullptr;
+  for (const Attempt& attempt : attempts_) {
+    const auto stage = attempt.stage;
+    if (stage == Attempt::Stage::kConnected || stage == Attempt::Stage::kGreets) return nullptr;
+    if (attempt.refused_since && now - *attempt.refused_since >= options_.refused_time)
+      refused = &attempt;
+  }
+  return refused;
 }
 
 // No events: not at all, or epoll would still tell that the other end hung up.

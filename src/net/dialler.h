@@ -22,7 +22,10 @@ struct DialOptions {
   Nanoseconds retry_after = std::chrono::milliseconds(2);  // doubles up to retry_at_most
   Nanoseconds retry_at_most = std::chrono::milliseconds(500);
   Nanoseconds handshake_time = std::chrono::seconds(5);
-  // The same while another address is connected and waits for its turn.
+  // How long a peer has to refuse our proof of the key, again and again, until that is final: a
+  // job that is just ending may still hold the port.
+  Nanoseconds refused_time = std::chrono::seconds(1);
+  // The same as handshake_time while another address is connected and waits for its turn.
   Nanoseconds contested_handshake_time = std::chrono::seconds(1);
 };
 
@@ -43,7 +46,8 @@ class Dialler {
     Key session_key;
   };
   // Null: not yet. An error lists every address and why it failed; TIMED_OUT once the deadline has
-  // passed, PRECONDITION_ERROR at once when the peer proved itself and refused us for good.
+  // passed, PRECONDITION_ERROR at once when the peer proved itself and refused us for good, and
+  // soon when it has another key.
   Result<std::unique_ptr<Connected>> poll();
   // Readable when poll() has something to do.
   int descriptor() const { return epoll_.get(); }
@@ -57,6 +61,7 @@ class Dialler {
   void begin(Attempt& attempt, TimePoint now);
   void greet(Attempt& attempt, TimePoint now);
   void give_up(Attempt& attempt, std::string why, TimePoint now);
+  const Attempt* refused_for_good(TimePoint now) const;
   void watch(const Attempt& attempt, uint32_t events);
   Nanoseconds greeting_time(const Attempt& attempt) const;
   TimePoint next_moment() const;

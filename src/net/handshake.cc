@@ -148,6 +148,7 @@ bool Handshake::read(int socket) {
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
   if (got < 0) return fail(lost(std::strerror(errno))), false;
   if (got == 0) {
+    refused_ = role_ == Role::kDialler && in_done_ == 0;
     return fail(lost("closed the connection during the handshake (does it have the same key?)")),
            false;
   }

@@ -71,6 +71,9 @@ class Handshake {
   const Hello& peer() const { return peer_; }
   // Has the other end shown a proof (message 1 or 2) that only the key gives?
   bool is_proven() const { return proven_; }
+  // Dialler: the other end read our proof and closed the connection in order, without a word. Our
+  // acceptors do that to those who have another key; whom they drop for other reasons is reset.
+  bool is_refused() const { return refused_; }
   // A secret of this connection alone (both nonces go into it): the key of TLS on top of it.
   Key session_key() const;
 
@@ -95,7 +98,7 @@ class Handshake {
   Key key_;
   Hello own_{}, peer_{};
   Judge judge_;
-  bool proven_ = false;
+  bool proven_ = false, refused_ = false;
   uint8_t step_ = 0;  // messages behind us
   // Nonce and hello of either end, as they were sent.
   std::array<uint8_t, kNonceBytes + kHelloBytes> dialler_{}, acceptor_{};

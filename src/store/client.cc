@@ -84,11 +84,13 @@ Result<std::string> Client::request(std::string_view frame, Deadline deadline) {
 }
 
 Status Client::connect(Deadline deadline) {
+  HVD_TRY(refusal_);
   const net::Hello hello{.epoch = options_.epoch, .rank = options_.rank, .purpose = kStorePurpose};
-  HVD_TRY_ASSIGN(auto connected,
-                 net::dial("the rendezvous store", servers_, key_, hello, deadline, kDialOptions));
-  HVD_TRY(net::prepare_tcp_socket(connected->socket.get(), {}));
-  socket_ = std::move(connected->socket);
+  auto connected = net::dial("the rendezvous store", servers_, key_, hello, deadline, kDialOptions);
+  if (connected.status().code() == StatusCode::kPreconditionError) refusal_ = connected.status();
+  HVD_TRY(connected.status());
+  HVD_TRY(net::prepare_tcp_socket((*connected)->socket.get(), {}));
+  socket_ = std::move((*connected)->socket);
   return Status::ok();
 }
 

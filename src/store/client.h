@@ -39,6 +39,7 @@ class Client final : public Store {
   net::Key key_;
   ClientOptions options_;
   UniqueFd socket_;
+  Status refusal_;  // the server does not want us, and will not change its mind
 };
 
 }  // namespace hvd::store

@@ -145,6 +145,38 @@ TEST(Dialler, GivesUpAtOnceWhenThePeerIsInAnotherEpoch) {
   EXPECT_THAT(connected.status().message(), HasSubstr("is in another epoch"));
 }
 
+TEST(Dialler, GivesUpSoonWhenThePeerHasAnotherKey) {
+  const auto acceptor = accept_at(loopback());
+  const auto dialler =
+      *Dialler::start("rank 1 (host b)", acceptor->addresses(), key_of(2), kHello,
+                      Deadline::never(), {.refused_time = std::chrono::milliseconds(20)});
+
+  const auto connected = dial_with(*acceptor, *dialler);
+
+  EXPECT_EQ(connected.status().code(), StatusCode::kPreconditionError);
+  EXPECT_THAT(connected.status().message(), HasSubstr("rank 1 (host b) at 127.0.0.1:"));
+  EXPECT_THAT(connected.status().message(), HasSubstr("has another key than this process"));
+}
+
+// Strangers fill up the acceptor, so that members are dropped again and again.
+TEST(Dialler, DoesNotTakeBeingDroppedForAnotherKey) {
+  const Address where = loopback();
+  const auto acceptor = *Acceptor::create(
+      *Listener::listen({&where, 1}), key_of(1), {.epoch = 3, .rank = 1},
+      [](const Hello&) { return Verdict::kWelcome; }, {.handshake_time = Nanoseconds(0)});
+  // Nothing of its proof has come when it is dropped.
+  UniqueFd guest = test::connect_plainly(acceptor->addresses()[0]);
+  ASSERT_TRUE(wait_until({acceptor->descriptor()}, [&] {
+    EXPECT_TRUE(acceptor->poll().empty());
+    return acceptor->refused() == 1;
+  }));
+  auto handshake = *Handshake::dial(key_of(1), kHello);
+  ASSERT_TRUE(wait_until(
+      {guest.get()}, [&] { return handshake.advance(guest.get()) == Handshake::State::kFailed; }));
+
+  EXPECT_FALSE(handshake.is_refused());
+}
+
 TEST(Dialler, NeedsAnAddress) {
   EXPECT_FALSE(Dialler::start("rank 1", {}, key_of(1), kHello, Deadline::never()));
 }
