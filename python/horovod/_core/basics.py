@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from . import _native, codes, leaving, stacks
 from .allocator import tune_allocator, tuning_requested
-from .communicators import comm_address, is_communicator
+from .communicators import comm_address, gather_sets, is_communicator, ranks_within
 from .errors import PRECONDITION_ERROR, HorovodInternalError
 from .exchange import find_exchange
 from .process_sets import (
@@ -25,6 +26,8 @@ from .schedule import requested_mode
 
 _logger = logging.getLogger("horovod")
 _DYNAMIC = "HOROVOD_DYNAMIC_PROCESS_SETS"
+_INIT_TIME = "HOROVOD_GLOO_TIMEOUT_SECONDS"
+_DEFAULT_INIT_SECONDS = 30
 
 
 def _initialized(answer: int) -> int:
@@ -66,7 +69,7 @@ def _members_of(comm: object) -> _Members:
     return _Members(ranks=ranks)
 
 
-def _static_sets(process_sets: Sequence[ProcessSet] | str | None) -> Sequence[ProcessSet]:
+def _static_sets(process_sets: Sequence[ProcessSet] | str | None, members: _Members) -> Sequence[ProcessSet]:
     if process_sets is None:
         return ()
     if isinstance(process_sets, str):
@@ -80,7 +83,7 @@ def _static_sets(process_sets: Sequence[ProcessSet] | str | None) -> Sequence[Pr
         if not isinstance(process_set, ProcessSet):
             message = f"init: process set {index} is {process_set!r}, expected a hvd.ProcessSet"
             raise ValueError(message)  # noqa: TRY004 - type of the public API
-        if process_set.mpi_comm is not None:
+        if process_set.mpi_comm is not None and members.comm is None:
             message = f"init: process set {index} has an MPI communicator, which needs comm=MPI.Comm"
             raise NotImplementedError(message)
     return sets
@@ -96,9 +99,20 @@ def _start(members: _Members, sets: Sequence[Sequence[int]]) -> None:
         raise
 
 
+def _ranks_of_sets(members: _Members, process_sets: Sequence[ProcessSet]) -> list[tuple[int, ...]]:
+    """Return the ranks of each set once: those of communicators first, other ranks' parts included."""
+    of_comms = [
+        list(process_set.ranks or ()) for process_set in process_sets if process_set.mpi_comm is not None
+    ]
+    given = [tuple(process_set.ranks or ()) for process_set in process_sets if process_set.mpi_comm is None]
+    seconds = float(os.environ.get(_INIT_TIME) or _DEFAULT_INIT_SECONDS)
+    known = gather_sets(members.comm, of_comms, time.monotonic() + seconds) if of_comms else []
+    return list(dict.fromkeys([*known, *given]))
+
+
 def _start_with(members: _Members, process_sets: Sequence[ProcessSet]) -> None:
     """Start the core with each set once; resolve_static_sets complains about the duplicates."""
-    unique = list(dict.fromkeys(tuple(process_set.ranks or ()) for process_set in process_sets))
+    unique = _ranks_of_sets(members, process_sets)
     try:
         _start(members, unique)
     except ValueError as error:
@@ -149,7 +163,10 @@ class HorovodBasics:
         "dynamic" allows hvd.add_process_set later. A second call without shutdown changes nothing.
         """
         members = _members_of(comm)
-        sets = _static_sets(process_sets)
+        sets = _static_sets(process_sets, members)
+        for process_set in sets:
+            if process_set.mpi_comm is not None:
+                process_set.ranks = ranks_within(process_set.mpi_comm, members.comm)
         if not _native.is_initialized():
             requested_mode(os.environ)  # a bad value is an error at start, not in the first step
             if tuning_requested(os.environ):

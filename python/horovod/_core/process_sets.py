@@ -15,6 +15,7 @@ from .codes import (
     PROCESS_SET_ERROR_SHUTDOWN,
     PROCESS_SET_ERROR_UNKNOWN_SET,
 )
+from .communicators import is_communicator
 
 NOT_INITIALIZED = "Horovod has not been initialized; use hvd.init()."
 
@@ -50,11 +51,17 @@ class ProcessSet:
     mpi_comm: Any = None
 
     def __init__(self, ranks_or_comm: Iterable[int] | Any) -> None:
-        """Take the global ranks of the members."""
+        """Take the global ranks of the members, or a communicator of mpi4py.
+
+        The ranks of a communicator are known after hvd.init, which needs comm=MPI.Comm then.
+        """
+        if is_communicator(ranks_or_comm):
+            self.mpi_comm = ranks_or_comm
+            return
         if not isinstance(ranks_or_comm, Iterable):
             message = (
-                f"a process set needs an iterable of ranks, got {type(ranks_or_comm).__name__}; "
-                "it cannot be made of an MPI communicator"
+                "a process set needs an iterable of ranks or a communicator of mpi4py, "
+                f"got {type(ranks_or_comm).__name__}"
             )
             raise ValueError(message)  # noqa: TRY004 - type of the public API
         ranks = list(ranks_or_comm)
@@ -170,6 +177,8 @@ def resolve_static_sets(process_sets: Sequence[ProcessSet]) -> None:
     taken = {GLOBAL_PROCESS_SET}
     duplicate = None
     for index, process_set in enumerate(process_sets):
+        if process_set.mpi_comm is not None and not process_set.ranks:
+            continue  # of a communicator that this process has no part in
         set_id = ids.get(tuple(process_set.ranks or ()))
         if set_id is None:
             message = f"process set {index} of init is not known to the running job: {process_set}"

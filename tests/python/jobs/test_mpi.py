@@ -131,3 +131,61 @@ if MPI.COMM_WORLD.rank < 2:
 
     assert job.code == 0, job.output
     assert "rank 1 of 2, local 1, MPI True" in job.output
+
+
+def test_process_sets_of_communicators(mpi4py: Mpi, tmp_path: Path) -> None:
+    program = """
+    from mpi4py import MPI
+    import pytest
+    import torch
+    import horovod.torch as hvd
+    world = MPI.COMM_WORLD
+    # Each process has the part that it is in; the order within makes no difference.
+    half = hvd.ProcessSet(world.Split(world.rank % 2, -world.rank))
+    assert half.ranks is None and half.process_set_id is None and half.included() is None
+    # Half of the processes have no part in this one.
+    first = hvd.ProcessSet(world.Create(world.Get_group().Incl([0, 1])))
+    last = hvd.ProcessSet([3, 2])
+    with pytest.raises(NotImplementedError, match="process set 0 has an MPI communicator"):
+        hvd.init(process_sets=[half])
+
+    hvd.init(comm=world, process_sets=[last, half, first])
+
+    assert half.ranks == [world.rank % 2, world.rank % 2 + 2] and half.included()
+    assert hvd.mpi_ops._basics._get_process_set_ids_and_ranks() == {
+        0: [0, 1, 2, 3], 1: [0, 2], 2: [1, 3], 3: [0, 1], 4: [2, 3]
+    }
+    assert half.process_set_id == 1 + world.rank % 2 and last.process_set_id == 4
+    assert first.process_set_id == (3 if world.rank < 2 else None)
+    for process_set in [half, first if world.rank < 2 else last]:
+        total = hvd.allreduce(torch.full((1000,), float(world.rank)), op=hvd.Sum, process_set=process_set)
+        assert total.unique().tolist() == [sum(process_set.ranks)]
+    with pytest.raises(NotImplementedError, match="after init"):
+        hvd.add_process_set(hvd.ProcessSet(world))
+    print(f"rank {hvd.rank()} has its sets", flush=True)
+    """
+    job = mpi4py.run(tmp_path, 4, program)
+
+    assert job.code == 0, job.output
+    assert job.output.count("has its sets") == 4
+
+
+def test_process_sets_of_communicators_must_fit(mpi4py: Mpi, tmp_path: Path) -> None:
+    program = """
+    from mpi4py import MPI
+    import pytest
+    import horovod.torch as hvd
+    world = MPI.COMM_WORLD
+    pair = world.Create(world.Get_group().Incl([0, 1]))
+    if world.rank < 2:
+        with pytest.raises(ValueError, match="processes that are not in comm"):
+            hvd.init(comm=pair, process_sets=[hvd.ProcessSet(world)])
+        sets = [hvd.ProcessSet(MPI.COMM_SELF)] * (1 + world.rank)
+        with pytest.raises(ValueError, match=r"different numbers of process sets .*: \\[1, 2\\]"):
+            hvd.init(comm=pair, process_sets=sets)
+    print(f"rank {world.rank} is through", flush=True)
+    """
+    job = mpi4py.run(tmp_path, 3, program)
+
+    assert job.code == 0, job.output
+    assert job.output.count("is through") == 3
