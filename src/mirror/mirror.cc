@@ -53,7 +53,10 @@ __attribute__((noinline, no_sanitize("thread"))) bool copy_last_flight(const shm
 uint64_t nanoseconds_of(uint64_t ticks) {
   return static_cast<uint64_t>(static_cast<double>(ticks) / ticks_per_second() * 1e9);
 }
+// Of a span that a peer names: no more than what fits.
 uint64_t ticks_of(uint64_t nanoseconds) {
+  constexpr uint64_t kLongest = uint64_t{1} << 60;  // 36 years
+  nanoseconds = std::min(nanoseconds, kLongest);
   return static_cast<uint64_t>(static_cast<double>(nanoseconds) * 1e-9 * ticks_per_second());
 }
 
@@ -426,6 +429,10 @@ Status Mirror::apply_failure(const Peer& peer, std::span<const std::byte> body) 
   FailureBody head;
   if (body.size() < sizeof head) return malformed(peer.link.rank(), "a failure", body.size());
   std::memcpy(&head, body.data(), sizeof head);
+  if (head.rank < 0 || head.rank >= job_.size()) {
+    return corrupted(concat("rank ", peer.link.rank(), " says that rank ", head.rank, " of ",
+                            job_.size(), " has failed"));
+  }
   const auto text = body.subspan(sizeof head);
   const bool is_code = head.code > 0 && head.code <= static_cast<int>(StatusCode::kCorrupted);
   const auto code = is_code ? static_cast<StatusCode>(head.code) : StatusCode::kUnknownError;

@@ -279,6 +279,11 @@ Status MirroredChannel::apply_log(const Source& source, uint32_t index,
   const auto entry = read_at<uint64_t>(body, 0);
   if (index != next_log_ || entry >> 48 != control::Board::log_lap(index))
     return refuse(source, "decision", index);
+  for (const int reader : members_here_) {
+    const uint32_t seen = view_.board.log_seen(reader).load(std::memory_order_acquire);
+    if (index - seen >= control::kLogEntries)
+      return refuse(source, "too many decisions, the next is", index);
+  }
   ++next_log_;
   view_.board.log(index).store(entry, std::memory_order_seq_cst);
   return Status::ok();
