@@ -7,7 +7,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "bootstrap/gathering.h"
-#include "bootstrap/pmi_client.h"
+#include "bootstrap/process_manager.h"
 #include "bootstrap/store_place.h"
 #include "bootstrap/tcp_end.h"
 #include "store/client.h"

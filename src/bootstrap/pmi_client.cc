@@ -1,7 +1,6 @@
 #include "bootstrap/pmi_client.h"
 
 #include <fcntl.h>
-#include <link.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -21,15 +20,6 @@ Result<int> descriptor_of(const Environment& environment) {
   return fd.value_or(-1);
 }
 
-// libmpi.so.40, libmpich.so.12, libmpi_abi.so.1, libmpifort...
-int is_mpi_library(dl_phdr_info* info, size_t, void* found) {
-  const std::string_view path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  if (!name.starts_with("libmpi")) return 0;
-  *static_cast<bool*>(found) = true;
-  return 1;
-}
-
 Status wait_for(int fd, short events, Deadline deadline) {
   do {
     pollfd item{fd, events, 0};
@@ -43,12 +33,9 @@ Status wait_for(int fd, short events, Deadline deadline) {
 
 }  // namespace
 
-bool has_process_manager(const Environment& environment) {
+bool has_pmi(const Environment& environment) {
   const auto fd = descriptor_of(environment);
-  if (!fd || *fd < 0 || fcntl(*fd, F_GETFD) < 0) return false;
-  bool has_mpi = false;
-  dl_iterate_phdr(is_mpi_library, &has_mpi);
-  return !has_mpi;
+  return fd && *fd >= 0 && fcntl(*fd, F_GETFD) >= 0;
 }
 
 std::string pmi_field(std::string_view line, std::string_view name) {

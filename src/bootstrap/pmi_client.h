@@ -10,26 +10,23 @@
 #include "base/clock.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "bootstrap/process_manager.h"
 
 namespace hvd::bootstrap {
 
-// PMI_FD names an open descriptor, and no MPI library is in this process, which would speak there.
-bool has_process_manager(const Environment& environment);
+// PMI_FD names an open descriptor.
+bool has_pmi(const Environment& environment);
 
-class PmiClient {
+class PmiClient final : public ProcessManager {
  public:
   // Greets the process manager. The descriptor stays the launcher's: it is not closed here.
   static Result<PmiClient> open(const Environment& environment, Deadline deadline);
 
-  // Values have no blanks and no more characters than this.
-  size_t longest_value() const { return longest_value_; }
-  Status put(std::string_view key, std::string_view value, Deadline deadline);
-  // After a barrier that followed the put.
-  Result<std::string> get(std::string_view key, Deadline deadline);
-  // Waits for all ranks of the job.
-  Status barrier(Deadline deadline);
-  // Takes leave. Without it the manager takes the end of this process for a failure.
-  Status finalize(Deadline deadline);
+  size_t longest_value() const override { return longest_value_; }
+  Status put(std::string_view key, std::string_view value, Deadline deadline) override;
+  Result<std::string> get(std::string_view key, Deadline deadline) override;
+  Status barrier(Deadline deadline) override;
+  Status finalize(Deadline deadline) override;
 
  private:
   explicit PmiClient(int fd) : fd_(fd) {}

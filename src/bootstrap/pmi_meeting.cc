@@ -4,7 +4,7 @@
 
 #include "base/parse.h"
 #include "base/text.h"
-#include "bootstrap/pmi_client.h"
+#include "bootstrap/process_manager.h"
 
 namespace hvd::bootstrap {
 namespace {
@@ -26,7 +26,7 @@ std::vector<net::Address> without_scopes(std::vector<net::Address> addresses) {
   return addresses;
 }
 
-Result<PmiMeeting> host_meeting(PmiClient& pmi, const std::vector<net::Address>& usable,
+Result<PmiMeeting> host_meeting(ProcessManager& pmi, const std::vector<net::Address>& usable,
                                 const std::optional<net::Key>& given, Deadline deadline) {
   auto key = given ? Result<net::Key>(*given) : net::Key::random();
   if (!key) return key.status();
@@ -40,7 +40,7 @@ Result<PmiMeeting> host_meeting(PmiClient& pmi, const std::vector<net::Address>&
   return PmiMeeting{*key, thread->addresses(), std::move(thread)};
 }
 
-Result<PmiMeeting> join_meeting(PmiClient& pmi, const std::optional<net::Key>& given,
+Result<PmiMeeting> join_meeting(ProcessManager& pmi, const std::optional<net::Key>& given,
                                 Deadline deadline) {
   HVD_TRY(pmi.barrier(deadline));
   HVD_TRY_ASSIGN(const std::string text, pmi.get(kName, deadline));
@@ -91,11 +91,11 @@ Result<PmiMeeting> meet_through_pmi(const topology::Topology& topology,
                                     const Environment& environment,
                                     const std::vector<net::Address>& usable,
                                     const std::optional<net::Key>& given, Deadline deadline) {
-  HVD_TRY_ASSIGN(PmiClient pmi, PmiClient::open(environment, deadline));
-  auto meeting = topology.rank == 0 ? host_meeting(pmi, usable, given, deadline)
-                                    : join_meeting(pmi, given, deadline);
+  HVD_TRY_ASSIGN(const auto pmi, open_process_manager(environment, deadline));
+  auto meeting = topology.rank == 0 ? host_meeting(*pmi, usable, given, deadline)
+                                    : join_meeting(*pmi, given, deadline);
   if (!meeting) return meeting;
-  HVD_TRY(pmi.finalize(deadline));
+  HVD_TRY(pmi->finalize(deadline));
   return meeting;
 }
 

@@ -55,6 +55,17 @@ TEST_P(MpiHosts, ReachEachOtherByOurOwnLink) {
   EXPECT_THAT(ended.text, HasSubstr("rank 1 of 2, local 0 of 1, cross 1 of 2, MPI 1\n"));
 }
 
+// Without MPI in the ranks: the daemons of Open MPI carry the key through PMIx, as those of Slurm
+// do under --mpi=pmix.
+TEST_P(MpiHosts, MeetThroughPmix) {
+  if (GetParam().name != "DebianOpenMpi") GTEST_SKIP() << "has no PMIx, or one of its own";
+  const Ended ended = run("HOROVOD_CONTROLLER=native");
+
+  expect_good_end(ended);
+  EXPECT_THAT(ended.text, HasSubstr("rank 0 of 2, local 0 of 1, cross 0 of 2, MPI -1\n"));
+  EXPECT_THAT(ended.text, HasSubstr("rank 1 of 2, local 0 of 1, cross 1 of 2, MPI -1\n"));
+}
+
 INSTANTIATE_TEST_SUITE_P(, MpiHosts, ::testing::ValuesIn(mpi_installations()),
                          [](const auto& one) { return one.param.name; });
 

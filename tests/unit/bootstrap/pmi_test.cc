@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "bootstrap/join_network.h"
 #include "bootstrap/pmi_client.h"
+#include "bootstrap/process_manager.h"
 #include "tests/unit/net/sockets.h"
 
 namespace hvd::bootstrap {
@@ -159,6 +160,9 @@ TEST(Pmi, IsNotUsedWithoutADescriptorThatIsOpen) {
   EXPECT_FALSE(has_process_manager(fake_environment({{"PMI_FD", "1000000"}})));
   EXPECT_FALSE(has_process_manager(fake_environment({{"PMI_FD", "x"}})));
   EXPECT_TRUE(has_process_manager(fake_environment({{"PMI_FD", concat(STDERR_FILENO)}})));
+  // PMIx has a server besides.
+  EXPECT_FALSE(
+      has_process_manager(fake_environment({{"PMIX_NAMESPACE", "n"}, {"PMIX_RANK", "0"}})));
 }
 
 TEST(Pmi, AManagerThatSpeaksSomethingElseIsAnError) {
