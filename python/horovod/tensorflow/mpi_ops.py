@@ -23,6 +23,7 @@ from .util import (
     check_not_compiled,
     first_and_last,
     is_elastic,
+    is_part_of_dataset,
     node_name,
     tensor_label,
 )
@@ -70,6 +71,18 @@ def check_num_rank_power_of_2(num_rank: int) -> bool:
     return num_rank_is_power_2(num_rank)
 
 
+def _begin(operation: str) -> None:
+    """Make sure that an operation can run where it is being built; every collective calls it first.
+
+    tf.data runs a stateless function on several elements at once, on its own account, and the elements'
+    operations would meet those of other elements on other ranks. A stateful op in the function keeps it
+    from that.
+    """
+    check_not_compiled(operation)
+    if is_part_of_dataset():
+        ops.horovod_rank(name="HorovodKeepsElementsInOrder")
+
+
 def _names(operation: str, name: str | None, label: Any) -> dict[str, str]:
     """Return what an op is called: in a graph its node, otherwise what ranks match by.
 
@@ -99,7 +112,7 @@ def _allreduce(
     wire_dtype: int = NO_WIRE_DTYPE,
 ) -> Any:
     """Combine a tensor of every rank; the gradient is the same operation."""
-    check_not_compiled("allreduce")
+    _begin("allreduce")
     return ops.horovod_allreduce(
         tensor,
         reduce_op=op,
@@ -124,7 +137,7 @@ def _grouped_allreduce(
     wire_dtype: int = NO_WIRE_DTYPE,
 ) -> list[Any]:
     """Combine several tensors of one dtype as one operation."""
-    check_not_compiled("grouped_allreduce")
+    _begin("grouped_allreduce")
     return list(
         ops.horovod_grouped_allreduce(
             tensors,
@@ -146,7 +159,7 @@ def allgather(
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """Concatenate the tensors of all ranks along the first dimension, which may differ between ranks."""
-    check_not_compiled("allgather")
+    _begin("allgather")
     return ops.horovod_allgather(
         tensor,
         ignore_name_scope=ignore_name_scope,
@@ -162,7 +175,7 @@ def grouped_allgather(
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
     """Gather several tensors of one dtype as one operation."""
-    check_not_compiled("grouped_allgather")
+    _begin("grouped_allgather")
     return list(
         ops.horovod_grouped_allgather(
             tensors,
@@ -181,7 +194,7 @@ def broadcast(
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """Return the tensor of the root, a global rank, on every rank."""
-    check_not_compiled("broadcast")
+    _begin("broadcast")
     return ops.horovod_broadcast(
         tensor,
         root_rank=root_rank,
@@ -248,7 +261,7 @@ def alltoall(
 
     Without splits every rank gets as many rows; with splits the result is (output, received_splits).
     """
-    check_not_compiled("alltoall")
+    _begin("alltoall")
     process_set.size()  # a call before init is a ValueError, as in the original
     rows = tf.convert_to_tensor([] if splits is None else splits, dtype=tf.int32)
     output, received = ops.horovod_alltoall(
@@ -273,7 +286,7 @@ def _reducescatter(
     wire_dtype: int = NO_WIRE_DTYPE,
 ) -> Any:
     """Combine a tensor of every rank, and keep this rank's rows of the result."""
-    check_not_compiled("reducescatter")
+    _begin("reducescatter")
     return ops.horovod_reducescatter(
         tensor,
         reduce_op=op,
@@ -298,7 +311,7 @@ def _grouped_reducescatter(
     wire_dtype: int = NO_WIRE_DTYPE,
 ) -> list[Any]:
     """Combine several tensors of one dtype as one operation, and keep this rank's rows of each."""
-    check_not_compiled("grouped_reducescatter")
+    _begin("grouped_reducescatter")
     return list(
         ops.horovod_grouped_reducescatter(
             tensors,
@@ -318,13 +331,13 @@ def join() -> Any:
 
     Meanwhile it takes part in the allreduces of the others with zeros. Returns the rank that joined last.
     """
-    check_not_compiled("join")
+    _begin("join")
     return ops.horovod_join()
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> Any:
     """Wait until all ranks of the set are here."""
-    check_not_compiled("barrier")
+    _begin("barrier")
     return ops.horovod_barrier(process_set_id=_set_id(process_set))
 
 

@@ -13,6 +13,9 @@ from tensorflow.python.ops import control_flow_util
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+_DATASET_FUNCTIONS = ("Dataset_", "tf_data_")
+"""How the graphs of its functions begin: after Dataset.map() or tf.data.experimental.group_by_reducer()."""
+
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_]")
 _FORBIDDEN_IN_NODE = re.compile(r"[^a-zA-Z0-9_./>-]")
 
@@ -88,3 +91,15 @@ def check_not_compiled(operation: str) -> None:
             "jit_compile=False)"
         )
         raise ValueError(message)
+
+
+def is_part_of_dataset() -> bool:
+    """Return whether a function of a tf.data.Dataset is being built, here or around this graph."""
+    if tf.executing_eagerly():
+        return False
+    graph = tf.compat.v1.get_default_graph()
+    while graph is not None:
+        if str(getattr(graph, "name", "")).startswith(_DATASET_FUNCTIONS):
+            return True
+        graph = getattr(graph, "outer_graph", None)
+    return False

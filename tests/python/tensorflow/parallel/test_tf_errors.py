@@ -130,10 +130,33 @@ def test_a_function_called_twice_in_a_graph(rank):
     assert_same(result, np.full([2], 3 * sum(r + 1 for r in everybody()), np.float32))
 
 
-def test_a_dataset_that_communicates(size):
-    data = tf.data.Dataset.range(4).map(lambda i: hvd.allreduce(tf.cast(i, tf.float32), op=hvd.Sum))
+def summed(i):
+    return hvd.allreduce(tf.cast(i, tf.float32), op=hvd.Sum)
 
-    assert [float(value) for value in data] == [0.0, size, 2.0 * size, 3.0 * size]
+
+def summed_in_a_function(i):
+    return tf.function(summed)(i)
+
+
+def summed_in_a_condition(i):
+    return tf.cond(i >= 0, lambda: summed(i), lambda: -1.0)
+
+
+def summed_in_a_loop(i):
+    return tf.while_loop(lambda n, _: n < 1, lambda n, _: (n + 1, summed(i)), (0, 0.0))[1]
+
+
+@pytest.mark.parametrize("total", [summed, summed_in_a_function, summed_in_a_condition, summed_in_a_loop])
+def test_elements_of_a_dataset_meet_in_order(total, rank, size):
+    def work(i):
+        # If elements were under way together, another one would be ahead on each rank.
+        rounds = tf.where(i % size == rank, 5_000, 0)
+        busy = tf.while_loop(lambda n: n < rounds, lambda n: n + 1, [0])[0]
+        return total(i + tf.cast(busy, tf.int64) * 0)
+
+    data = tf.data.Dataset.range(12).map(work)
+
+    assert [float(value) for value in data] == [float(size * i) for i in range(12)]
 
 
 def test_a_conditional(rank):
