@@ -16,7 +16,7 @@ from .mpi_ops import (
     allgather,
     alltoall,
     grouped_allgather,
-    rank,
+    rank_op,
     set_size,
 )
 
@@ -73,7 +73,9 @@ def _broadcast_gradient(op: Any, grad: Any) -> Any:
         ignore_name_scope=op.get_attr("ignore_name_scope"),
         process_set=_set_of(op),
     )
-    return reduced if rank() == op.get_attr("root_rank") else reduced * 0
+    # Asked when the graph runs: TensorFlow would turn a product with a constant 0 into zeros, and drop the
+    # allreduce that the root waits for.
+    return tf.where(tf.equal(rank_op(), op.get_attr("root_rank")), reduced, tf.zeros_like(reduced))
 
 
 def _alltoall_gradient(op: Any, grad: Any, received_grad: Any) -> list[Any]:

@@ -98,7 +98,10 @@ def test_partial_tape(rank, size):
         loss = tf.reduce_sum(layers[0](outputs) + layers[1](outputs))
     tape = hvd.PartialDistributedGradientTape(tape, local_layers=layers[1])
 
-    gradients = tape.gradient(loss, [layer.trainable_weights[0].value for layer in layers])
+    # What a tape knows is the variable of TensorFlow, which one of Keras 3 holds as its value.
+    weights = [layer.trainable_weights[0] for layer in layers]
+    sources = [weight if isinstance(weight, tf.Variable) else weight.value for weight in weights]
+    gradients = tape.gradient(loss, sources)
 
     assert_same(gradients[0].numpy(), np.array([[sum(r + 1.0 for r in everybody()) / size]], np.float32))
     assert_same(gradients[1].numpy(), np.array([[(rank + 1.0) / size]], np.float32))
