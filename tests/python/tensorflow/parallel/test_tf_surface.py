@@ -8,6 +8,7 @@ import pytest
 
 import horovod.tensorflow as hvd
 import horovod.tensorflow.keras as hvd_keras
+from horovod.tensorflow.data import compute_service, compute_worker
 
 TENSORFLOW = {
     "allreduce": "tensor average=None device_dense='' device_sparse='' compression op=None "
@@ -48,6 +49,17 @@ KERAS = {
     "reducescatter": "value name=None op=0",
     "load_model": "filepath custom_optimizers=None custom_objects=None compression legacy_opts=False",
 }
+DATA = {
+    compute_service.TfDataServiceConfig: "dispatchers workers_per_dispatcher dispatcher_side addresses key "
+    "timeout=60",
+    compute_service.TfDataServiceConfig.compute_client: "self verbose=1",
+    compute_service.TfDataServiceConfig.read: "filename wait_for_file_creation=False",
+    compute_service.tf_data_service: "compute_config rank",
+    compute_service.send_to_data_service: "dataset compute_config rank size=None "
+    "processing_mode='distributed_epoch' reuse_dataset=False round_robin=False",
+    compute_service.compute_worker_fn: "compute_config",
+    compute_worker.main: "dispatchers dispatcher_side configfile timeout",
+}
 
 
 def shown(function):
@@ -67,6 +79,11 @@ def test_parameters_of_horovod_tensorflow(name):
 @pytest.mark.parametrize("name", KERAS)
 def test_parameters_of_horovod_tensorflow_keras(name):
     assert shown(getattr(hvd_keras, name)) == KERAS[name]
+
+
+@pytest.mark.parametrize("function", DATA, ids=lambda function: function.__name__)
+def test_parameters_of_horovod_tensorflow_data(function):
+    assert shown(function) == DATA[function]
 
 
 def test_everything_promised_is_there():

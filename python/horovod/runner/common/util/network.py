@@ -7,12 +7,17 @@ import socket
 from horovod.runner.util.network import filter_local_addresses, find_port, get_local_intfs, local_addresses
 
 __all__ = [
+    "NoValidAddressesFound",
     "filter_local_addresses",
     "find_port",
     "get_local_host_addresses",
     "get_local_intfs",
     "resolve_host_address",
 ]
+
+
+class NoValidAddressesFound(Exception):  # noqa: N818 - name of the public interface
+    """A service answers at none of the addresses that it is said to have."""
 
 
 def get_local_host_addresses() -> set[str]:

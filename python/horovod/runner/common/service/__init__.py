@@ -1,0 +1,1 @@
+"""Services that processes of different jobs find each other by."""

@@ -1,0 +1,65 @@
+"""The program of a compute job: every process is a worker of a tf.data service.
+
+horovodrun -np 4 python -m horovod.tensorflow.data.compute_worker /shared/compute.json
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import horovod.tensorflow as hvd
+from horovod.runner.common.service.compute_service import ComputeService
+from horovod.runner.common.util import secret
+from horovod.tensorflow.data.compute_service import TfDataServiceConfig, compute_worker_fn
+
+
+def main(dispatchers: int, dispatcher_side: str, configfile: str, timeout: int) -> None:
+    """Run a worker in every process of this job, and write for the training job where they are.
+
+    Ends when somebody shuts the service down, and removes the file.
+    """
+    hvd.init()
+    if dispatchers <= 0 or hvd.size() % dispatchers:
+        message = (
+            f"the number of processes, {hvd.size()}, must be a multiple of the dispatchers, {dispatchers}"
+        )
+        raise ValueError(message)
+    workers_per_dispatcher = hvd.size() // dispatchers
+
+    service, described = None, None
+    if hvd.rank() == 0:
+        key = secret.make_secret_key()
+        service = ComputeService(dispatchers, workers_per_dispatcher, key)
+        config = TfDataServiceConfig(
+            dispatchers, workers_per_dispatcher, dispatcher_side, service.addresses(), key, timeout
+        )
+        config.write(configfile)
+        described = config.to_dict()
+    try:
+        described = hvd.broadcast_object(described, name="TfDataServiceConfig")
+        compute_worker_fn(TfDataServiceConfig.from_dict(described))
+        hvd.barrier()  # all have heard that it is over
+    finally:
+        if service is not None:
+            Path(configfile).unlink(missing_ok=True)
+            service.shutdown()
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m horovod.tensorflow.data.compute_worker")
+    parser.add_argument("configfile", help="where to write how the training job finds this one")
+    parser.add_argument("--dispatchers", type=int, default=1, help="number of dispatchers (1)")
+    parser.add_argument(
+        "--dispatcher-side",
+        choices=["compute", "training"],
+        default="compute",
+        help="who runs them (compute)",
+    )
+    parser.add_argument("--timeout", type=int, default=60, help="seconds to wait for each other (60)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    given = _parse_arguments()
+    main(given.dispatchers, given.dispatcher_side, given.configfile, given.timeout)

@@ -1,0 +1,228 @@
+"""The compute service: what it remembers, how long it waits, and whom it talks to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from horovod.runner.common.service._messages import MAX_BODY_BYTES, StrangerError, greet
+from horovod.runner.common.service.compute_service import ComputeClient, ComputeService
+from horovod.runner.common.util.network import NoValidAddressesFound
+from horovod.runner.common.util.secret import compute_digest, make_secret_key
+from horovod.runner.common.util.timeout import TimeoutException
+
+KEY = make_secret_key()
+WAIT_SECONDS = 20
+
+
+@pytest.fixture
+def service() -> Iterator[ComputeService]:
+    made = ComputeService(2, 2, KEY)
+    yield made
+    made.shutdown()
+
+
+@pytest.fixture
+def client(service: ComputeService) -> ComputeClient:
+    return ComputeClient(service.addresses(), KEY)
+
+
+def meanwhile(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    """Call the function in a thread; the result waits for its result."""
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(function(*arguments)), daemon=True)
+    thread.start()
+
+    def result() -> Any:
+        thread.join(WAIT_SECONDS)
+        assert not thread.is_alive()
+        return results[0]
+
+    return result
+
+
+def loopback(service: ComputeService) -> tuple[str, int]:
+    return service.addresses()["lo"][0]
+
+
+def assert_closed(connection: socket.socket) -> None:
+    """The other end says nothing; it may close before it has read everything."""
+    with contextlib.suppress(ConnectionResetError):
+        assert connection.recv(1) == b""
+
+
+def test_counts_must_be_positive():
+    with pytest.raises(ValueError, match="number of dispatchers must be larger than 0, got 0"):
+        ComputeService(0, 1, KEY)
+    with pytest.raises(ValueError, match="workers per dispatcher must be larger than 0, got -1"):
+        ComputeService(1, -1, KEY)
+
+
+def test_it_listens_on_the_interfaces_that_were_named():
+    service = ComputeService(1, 1, KEY, nics=["lo"])
+    assert [host for pairs in service.addresses().values() for host, _ in pairs] == ["127.0.0.1"]
+    service.shutdown()
+    with pytest.raises(ValueError, match="nosuch"):
+        ComputeService(1, 1, KEY, nics=["nosuch"])
+
+
+def test_a_dispatcher_is_found_by_those_who_wait_and_those_who_come_later(client, service):
+    address = meanwhile(
+        ComputeClient(service.addresses(), KEY).wait_for_dispatcher_registration, 1, WAIT_SECONDS
+    )
+
+    client.register_dispatcher(1, "grpc://10.0.0.1:5")
+    client.register_dispatcher(1, "grpc://10.0.0.1:5")  # the same again
+
+    assert address() == "grpc://10.0.0.1:5"
+    assert client.wait_for_dispatcher_registration(1, 0) == "grpc://10.0.0.1:5"
+    with pytest.raises(ValueError, match=r"dispatcher 1 is registered with address grpc://10\.0\.0\.1:5"):
+        client.register_dispatcher(1, "grpc://10.0.0.2:5")
+    with pytest.raises(TimeoutException, match="dispatcher 0"):
+        client.wait_for_dispatcher_registration(0, 0.1)
+
+
+def test_workers_are_counted_for_each_dispatcher(client):
+    client.register_worker_for_dispatcher(0, 0)
+    client.register_worker_for_dispatcher(1, 1)
+    client.register_worker_for_dispatcher(1, 1)
+    with pytest.raises(TimeoutException, match="workers of dispatcher 1"):
+        client.wait_for_dispatcher_worker_registration(1, 0.1)
+
+    client.register_worker_for_dispatcher(1, 2)
+
+    client.wait_for_dispatcher_worker_registration(1, WAIT_SECONDS)
+    with pytest.raises(TimeoutException, match="workers of dispatcher 0"):
+        client.wait_for_dispatcher_worker_registration(0, 0.1)
+
+
+def test_dispatchers_that_there_are_not(client):
+    calls = [
+        lambda: client.register_dispatcher(2, "x"),
+        lambda: client.wait_for_dispatcher_registration(-1, 1),
+        lambda: client.register_worker_for_dispatcher(5, 0),
+        lambda: client.wait_for_dispatcher_worker_registration(2, 1),
+    ]
+    for call in calls:
+        with pytest.raises(IndexError, match="between 0 and 1"):
+            call()
+
+
+def test_arguments_of_a_wrong_kind(client):
+    with pytest.raises(ValueError, match="dispatcher must be an integer"):
+        client.register_dispatcher("0", "x")
+    with pytest.raises(ValueError, match="address must be a string"):
+        client.register_dispatcher(0, 7)
+    with pytest.raises(ValueError, match="no call"):
+        client._ask("delete_everything")
+
+
+def test_shutdown_wakes_those_who_wait_for_it(client, service):
+    waiting = [meanwhile(ComputeClient(service.addresses(), KEY).wait_for_shutdown) for _ in range(3)]
+
+    client.shutdown()
+
+    for wait in waiting:
+        wait()
+    client.wait_for_shutdown()
+
+
+def test_a_service_that_goes_away_is_an_error(client, service):
+    service.shutdown()
+
+    with pytest.raises(ConnectionError, match="does not answer any more"):
+        client.register_worker_for_dispatcher(0, 0)
+
+
+def test_another_key_finds_nobody(service, monkeypatch):
+    monkeypatch.setattr("horovod.runner.common.service._client._PROBE_SECONDS", 0.0)
+    with pytest.raises(NoValidAddressesFound, match="Compute service does not answer"):
+        ComputeClient(service.addresses(), make_secret_key())
+
+
+@pytest.mark.parametrize("first", [b"x" * 64, b"GET / HTTP/1.1\r\n\r\n" + b"x" * 60, b"\x80\x04" + b"." * 62])
+def test_a_stranger_gets_no_byte_back(service, first):
+    with socket.create_connection(loopback(service), WAIT_SECONDS) as connection:
+        connection.sendall(first)
+
+        assert_closed(connection)
+
+
+def test_what_was_recorded_cannot_be_used_again(service, client):
+    recorded = bytearray()
+
+    class Recorder:
+        def __init__(self, connection: socket.socket) -> None:
+            self._connection = connection
+            self.recv = connection.recv
+
+        def sendall(self, data: bytes) -> None:
+            recorded.extend(data)
+            self._connection.sendall(data)
+
+    with socket.create_connection(loopback(service), WAIT_SECONDS) as connection:
+        session = greet(Recorder(connection), KEY)
+        session.send_question({"call": "shutdown"})
+        session.receive_answer()
+    service._roster._is_over = False
+
+    with socket.create_connection(loopback(service), WAIT_SECONDS) as connection:
+        connection.sendall(recorded)
+        connection.recv(64)  # the greeting is answered, and then nothing
+        assert_closed(connection)
+
+    assert client._ask("wait_for_shutdown", seconds=0) is False
+
+
+def test_long_messages_are_refused_before_they_are_read(service):
+    with socket.create_connection(loopback(service), WAIT_SECONDS) as connection:
+        greet(connection, KEY)
+        connection.sendall(struct.pack("!I", MAX_BODY_BYTES + 1) + bytes(32))
+
+        assert_closed(connection)
+
+
+def test_a_service_that_is_none(monkeypatch):
+    monkeypatch.setattr("horovod.runner.common.service._client._PROBE_SECONDS", 0.0)
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            number = connection.recv(64)[:32]
+            body = json.dumps({"result": "probe"}).encode()
+            connection.sendall(number + compute_digest(b"guess", number) + body)
+
+    thread = threading.Thread(target=answer, daemon=True)
+    thread.start()
+
+    with pytest.raises(NoValidAddressesFound, match="another key"):
+        ComputeClient({"lo": [listener.getsockname()]}, KEY)
+    thread.join(WAIT_SECONDS)
+    listener.close()
+
+
+def test_many_silent_strangers_do_not_keep_others_out(service):
+    strangers = [socket.create_connection(loopback(service), WAIT_SECONDS) for _ in range(50)]
+    begin = time.monotonic()
+
+    ComputeClient(service.addresses(), KEY).register_worker_for_dispatcher(0, 0)
+
+    assert time.monotonic() - begin < WAIT_SECONDS
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_the_greeting_needs_the_key():
+    left, right = socket.socketpair()
+    right.close()
+    with left, pytest.raises((StrangerError, BrokenPipeError)):
+        greet(left, KEY)
