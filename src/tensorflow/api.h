@@ -83,6 +83,7 @@ using ShapeFunction = void (*)(TF_ShapeInferenceContext*, TF_Status*);
     (TF_OpKernelContext*, int, int, const int64_t*, int, size_t, TF_Status*))                     \
   X(TF_Tensor*, ForwardInputOrAllocateOutput,                                                     \
     (TF_OpKernelContext*, const int*, int, int, const int64_t*, int, int*, TF_Status*))           \
+  X(void, SetOutput, (TF_OpKernelContext*, int, const TF_Tensor*, TF_Status*))                    \
   X(void, OpKernelContext_Failure, (TF_OpKernelContext*, TF_Status*))                             \
   X(void, OpKernelConstruction_Failure, (TF_OpKernelConstruction*, TF_Status*))                   \
   X(StringView, OpKernelConstruction_GetName, (TF_OpKernelConstruction*))                         \

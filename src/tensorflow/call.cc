@@ -64,9 +64,14 @@ bool Call::take_input(int index, Part& part) {
   return !kernel_.traits->keeps_shape || prepare_output(part);
 }
 
-// An output in the memory of the input where nobody else needs that. TensorFlow decides it by the
-// references to the buffer, so ours must go first.
+// The root of a broadcast keeps its value: the output is the input's buffer once more, which is
+// only read. Elsewhere an output in the memory of the input where nobody else needs that.
+// TensorFlow decides it by the references to the buffer, so ours must go first.
 bool Call::prepare_output(Part& part) {
+  if (kernel_.traits->kind == HVD_BROADCAST && hvd_rank() == kernel_.root_rank) {
+    api().SetOutput(context_, part.index, part.input.get(), status_.get());
+    return status_.is_ok();
+  }
   part.input.reset();
   int forwarded = -1;
   part.output.reset(api().ForwardInputOrAllocateOutput(
@@ -87,6 +92,8 @@ void Call::fill(Part& part, hvd_request& request) {
   request.input = api().TensorData(input);
   if (part.output) {
     request.output = api().TensorData(part.output.get());
+  } else if (kernel_.traits->keeps_shape) {
+    request.output = api().TensorData(input);
   } else {
     request.allocate = &Call::allocate;
     request.allocate_context = &part;

@@ -88,6 +88,34 @@ def test_broadcast_in_place(rank):
         assert not np.any(value.numpy())
 
 
+def address_of(tensor):
+    return np.asarray(memoryview(tensor)).ctypes.data
+
+
+@pytest.mark.parametrize("count", [3, 300_000])
+def test_a_broadcast_copies_nothing_at_the_root(count, rank):
+    variable = tf.Variable(tf.fill([count], float(rank + 1)))
+    value = variable.read_value()
+
+    result = hvd.broadcast(value, 0)
+
+    assert (address_of(result) == address_of(value)) == (rank == 0)
+    variable.assign_add(tf.ones([count]))
+    assert_same(result.numpy(), np.ones([count], np.float32))
+    assert_same(value.numpy(), np.full([count], rank + 1, np.float32))
+
+
+@pytest.mark.parametrize("count", [3, 300_000])
+def test_a_variable_takes_over_what_was_broadcast(count, rank):
+    variable = tf.Variable(tf.fill([count], float(rank)))
+    value = hvd.broadcast(variable.read_value(), 0)
+
+    variable.assign(value)
+
+    assert address_of(variable.read_value()) == address_of(value)
+    assert not np.any(variable.numpy())
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", MOVABLE, ids=lambda d: d.name)
 def test_alltoall_with_splits(dtype, way, rank, size):
