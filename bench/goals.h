@@ -25,16 +25,26 @@ struct Goal {
   std::string_view part_of_case = {};  // only cases whose name holds this
 };
 
-// A case of the PyTorch front end; they have no size, and are told apart by their names.
-constexpr Goal torch_goal(std::string_view part_of_case, std::string_view ours,
-                          std::string_view versus, double figure) {
-  return {.bench = "torch",
+// A case of a Python front end; they have no size, and are told apart by their names.
+constexpr Goal front_end_goal(std::string_view bench, std::string_view part_of_case,
+                              std::string_view ours, std::string_view versus, double figure) {
+  return {.bench = bench,
           .metric = "mean",
           .ours = ours,
           .versus = versus,
           .figure = figure,
           .np_min = 1,
           .part_of_case = part_of_case};
+}
+
+constexpr Goal torch_goal(std::string_view part_of_case, std::string_view ours,
+                          std::string_view versus, double figure) {
+  return front_end_goal("torch", part_of_case, ours, versus, figure);
+}
+
+constexpr Goal tensorflow_goal(std::string_view part_of_case, std::string_view ours,
+                               std::string_view versus, double figure) {
+  return front_end_goal("tensorflow", part_of_case, ours, versus, figure);
 }
 
 // Two hosts; `part_of_case` says how many ranks on each, and over which link.
@@ -130,6 +140,8 @@ inline constexpr Goal kGoals[] = {
     torch_goal("start: import", "horovod.torch", kLimit, 1),
     torch_goal("start: init", "hvd.init", kLimit, 1),
     torch_goal("memory:", "horovod", kLimit, 1),
+    // The TensorFlow front end.
+    tensorflow_goal("node:", "one allreduce", kLimit, 1),
 };
 // clang-format on
 

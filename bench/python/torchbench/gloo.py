@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import socket
 from datetime import timedelta
 
 import torch.distributed as dist
-
-import horovod.torch as hvd
-
-from .world import World
+from benchlib.ports import free_port
+from benchlib.world import World
 
 _TIMEOUT = timedelta(minutes=2)
 
 
 def start_gloo(world: World) -> dist.ProcessGroup:
     """Make Gloo the default group: over loopback, at a free port that rank 0 chooses."""
-    port = hvd.broadcast_object(_free_port() if world.is_first else None, root_rank=0)
+    port = world.object_from_first(free_port() if world.is_first else None)
     os.environ.update(
         MASTER_ADDR="127.0.0.1",
         MASTER_PORT=str(port),
@@ -35,10 +32,3 @@ def start_gloo(world: World) -> dist.ProcessGroup:
 def start_horovod_backend() -> dist.ProcessGroup:
     """Make a second group of all ranks, on our backend."""
     return dist.new_group(backend="horovod", timeout=_TIMEOUT)  # type: ignore[no-any-return]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

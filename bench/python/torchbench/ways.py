@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
+from benchlib.contest import Contestant
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 import horovod.torch as hvd
 
-from .contest import Contestant
 from .problems import Problem
 
 MakeOptimizer = Callable[[nn.Module, float], torch.optim.Optimizer]

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from .readings import CaseReadings, Entrant, Round
+from benchlib.readings import CaseReadings, Entrant, Round
 
 if TYPE_CHECKING:
-    from .launching import Launcher
-    from .world import World
+    from benchlib.launching import Launcher
+    from benchlib.world import World
 
 _VARIABLE: Final = "HOROVOD_TUNE_ALLOCATOR"
 _WARM_UP_STEPS: Final = 5
@@ -54,12 +54,12 @@ def _median_step_ms(world: World, step: Callable[[], None]) -> float:
 def main(out: str) -> None:
     """Train two models with Horovod and write down what a step takes."""
     import torch  # noqa: PLC0415 - the other side of this module must start quickly
+    from benchlib.world import World  # noqa: PLC0415
 
     import horovod.torch as hvd  # noqa: PLC0415
 
     from .problems import cnn, mlp  # noqa: PLC0415
     from .ways import Horovod, adam  # noqa: PLC0415
-    from .world import World  # noqa: PLC0415
 
     torch.set_num_threads(1)
     hvd.init()

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Final
 
 import torch
+from benchlib.cases import best_of, make_case, taken
+from benchlib.contest import Contest, Contestant
+from benchlib.effort import Effort
+from benchlib.parameters import BERT_BASE, RESNET50, VGG16, ParameterList
+from benchlib.readings import CaseReadings
+from benchlib.world import World
 
 import horovod.torch as hvd
 
 from .averaging_peers import asynchronously, in_buckets, make_buckets, one_by_one
-from .budget import Effort
-from .cases import best_of, make_case, taken
-from .contest import Contest, Contestant
 from .gloo import start_gloo
-from .parameters import BERT_BASE, RESNET50, VGG16, ParameterList
-from .readings import CaseReadings
-from .world import World
 
 _OURS: Final = ("optimizer.synchronize", "hvd.grouped_allreduce_")
 _PEERS: Final = ("gloo one by one", "gloo async", "gloo buckets")

@@ -6,16 +6,16 @@ from typing import Final
 
 import torch
 import torch.distributed as dist
+from benchlib.cases import added, at_most, make_case, taken
+from benchlib.contest import Contest, Contestant
+from benchlib.effort import Effort
+from benchlib.readings import CaseReadings
+from benchlib.world import World
 
 import horovod.torch as hvd
 from horovod._core import _native, codes
 
-from .budget import Effort
-from .cases import added, at_most, make_case, taken
-from .contest import Contest, Contestant
 from .gloo import start_gloo
-from .readings import CaseReadings
-from .world import World
 
 _OVERHEAD_SECONDS: Final = 5e-6
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from benchlib.parameters import ParameterList
 from torch import Tensor, nn
 from torch.nn import functional
-
-from .parameters import ParameterList
 
 _SEED = 1234
 

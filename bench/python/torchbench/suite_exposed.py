@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import torch.distributed as dist
+from benchlib.cases import added, make_case
+from benchlib.contest import Contest
+from benchlib.effort import Effort
+from benchlib.parameters import BERT_BASE, RESNET50, VGG16, ParameterList
+from benchlib.readings import CaseReadings
+from benchlib.world import World
 
 from .agreement import check_agreement
-from .budget import Effort
-from .cases import added, make_case
-from .contest import Contest
 from .gloo import start_gloo, start_horovod_backend
-from .parameters import BERT_BASE, RESNET50, VGG16, ParameterList
 from .problems import cheap
-from .readings import CaseReadings
 from .ways import Alone, Ddp, Horovod, Way
-from .world import World
 
 
 class _Exposed:

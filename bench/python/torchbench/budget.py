@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Effort:
-    """How long to measure one case."""
-
-    seconds: float
-    block_seconds: float
-    min_rounds: int
+from benchlib.effort import Effort
 
 
 @dataclass(frozen=True, slots=True)

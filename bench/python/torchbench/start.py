@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Final
 
-from .launching import Launcher
-from .readings import CaseReadings, Entrant, Round
+from benchlib.launching import Launcher
+from benchlib.readings import CaseReadings, Entrant, Round
 
 _IMPORT_LIMIT_MS: Final = 150.0
 _INIT_LIMIT_MS: Final = 50.0

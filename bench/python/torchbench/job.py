@@ -10,12 +10,13 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from benchlib.effort import Effort
+from benchlib.readings import CaseReadings, save
+from benchlib.world import World
 
 import horovod.torch as hvd
 
-from .budget import FULL, QUICK, Effort
-from .readings import CaseReadings, save
-from .world import World
+from .budget import FULL, QUICK
 
 SUITES = ("latency", "averaging", "exposed", "training", "overhead")
 
@@ -35,7 +36,7 @@ def main() -> None:
     measure: Callable[[World, Effort], list[CaseReadings]] = suite.measure
     cases = measure(world, getattr(QUICK if options.quick else FULL, options.suite))
     if world.is_first:
-        save(options.out, options.suite, cases)
+        save(options.out, "torch", options.suite, cases)
     if dist.is_initialized():
         dist.destroy_process_group()
     hvd.shutdown()

@@ -13,8 +13,6 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-import horovod.torch as hvd
-
 from .readings import NO_PLACEMENT
 from .world import World
 
@@ -59,7 +57,7 @@ def _shared_memory(world: World) -> mmap.mmap:
         with tempfile.NamedTemporaryFile(dir="/dev/shm", delete=False) as file:
             file.write(bytes(_LINE_BYTES))
             name = file.name
-    path = Path(hvd.broadcast_object(name, root_rank=0))
+    path = Path(world.object_from_first(name))
     with path.open("r+b") as file:
         memory = mmap.mmap(file.fileno(), _LINE_BYTES)
     world.barrier()

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-BENCH: Final = "torch"
-
 Role = Literal["ours", "peer", "limit"]
 Unit = Literal["us", "ms", "MiB"]
 
@@ -67,7 +65,7 @@ def _round_json(one: Round) -> dict[str, object]:
     return {"rtt_ns": [one.before_ns, one.after_ns], "values": values}
 
 
-def save(path: Path, source: str, cases: Sequence[CaseReadings]) -> None:
-    """Write the readings of one program."""
-    text = json.dumps({"bench": BENCH, "source": source, "cases": [case.to_json() for case in cases]})
+def save(path: Path, bench: str, source: str, cases: Sequence[CaseReadings]) -> None:
+    """Write the readings of one program; the bench is that of a goal."""
+    text = json.dumps({"bench": bench, "source": source, "cases": [case.to_json() for case in cases]})
     path.write_text(text + "\n", encoding="utf-8")

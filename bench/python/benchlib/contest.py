@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .budget import Effort
+from .effort import Effort
 from .neighbours import DISTURBED_SHARE, Neighbours
 from .placement import NEAR_LIMIT_NS, Placement
 from .world import World

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from .budget import Effort
-from .cases import added, at_most, make_case
-from .contest import Contest
-from .parameters import RESNET50, ParameterList
+from benchlib.cases import added, at_most, make_case
+from benchlib.contest import Contest
+from benchlib.effort import Effort
+from benchlib.parameters import RESNET50, ParameterList
+from benchlib.readings import CaseReadings
+from benchlib.world import World
+
 from .problems import cheap
-from .readings import CaseReadings
 from .ways import Alone, BarrierOnly, Horovod
-from .world import World
 
 _LIMIT_SECONDS: Final = 1e-3
 

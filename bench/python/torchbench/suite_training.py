@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import torch.distributed as dist
+from benchlib.cases import make_case, taken
+from benchlib.contest import Contest
+from benchlib.contest import Round as ContestRound
+from benchlib.effort import Effort
+from benchlib.parameters import RESNET50
+from benchlib.readings import CaseReadings
+from benchlib.world import World
 
 from .agreement import check_agreement
-from .budget import Effort
-from .cases import make_case, taken
-from .contest import Contest
-from .contest import Round as ContestRound
 from .gloo import start_gloo
-from .parameters import RESNET50
 from .problems import Problem, cheap, cnn, mlp, transformer
-from .readings import CaseReadings
 from .ways import BarrierOnly, Ddp, Horovod
-from .world import World
 
 
 def measure(world: World, effort: Effort) -> list[CaseReadings]:

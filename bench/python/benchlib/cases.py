@@ -31,12 +31,12 @@ def taken(role: Role, contestant: str, name: str | None = None) -> Column:
     return Column(name or contestant, role, lambda seconds: seconds[contestant])
 
 
-def added(role: Role, contestant: str, base: str, name: str | None = None) -> Column:
-    """Show what a contestant took beyond another."""
+def added(role: Role, contestant: str, base: str, name: str | None = None, *, parts: int = 1) -> Column:
+    """Show what a contestant took beyond another, for one of the equal parts of an operation."""
     return Column(
         name or contestant,
         role,
-        lambda seconds: max(_SMALLEST_SHARE * seconds[base], seconds[contestant] - seconds[base]),
+        lambda seconds: max(_SMALLEST_SHARE * seconds[base], seconds[contestant] - seconds[base]) / parts,
     )
 
 

@@ -1,0 +1,1 @@
+"""What the benchmarks of all Python front ends share; see bench/README.md."""

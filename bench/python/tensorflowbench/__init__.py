@@ -1,0 +1,1 @@
+"""Measures the TensorFlow front end, also against MultiWorkerMirroredStrategy; see bench/README.md."""
