@@ -142,6 +142,12 @@ inline constexpr Goal kGoals[] = {
     torch_goal("memory:", "horovod", kLimit, 1),
     // The TensorFlow front end.
     tensorflow_goal("node:", "one allreduce", kLimit, 1),
+    tensorflow_goal("sync:", "horovod", "MWMS ring", 5),
+    tensorflow_goal("sync:", "horovod", "MWMS ring, 25 MiB packs", 5),
+    tensorflow_goal("share: CNN", "horovod", kLimit, 0.95),
+    tensorflow_goal("share: transformer", "horovod", kLimit, 0.97),
+    tensorflow_goal("share: MLP", "horovod", kLimit, 0.88),
+    tensorflow_goal("memory:", "horovod", kLimit, 1),
 };
 // clang-format on
 
