@@ -42,8 +42,13 @@ def cheap(parameters: ParameterList, rank: int) -> Problem:
 
 
 def cheap_loss(variables: Sequence[Any], factor: Any) -> Any:
-    """Use each variable once; the gradient of every element is the factor."""
-    return tf.add_n([tf.reduce_sum(variable * factor) for variable in variables])
+    """Use each variable once; the gradient of every element is slope(index) * factor."""
+    return tf.add_n([tf.reduce_sum(one * (factor * slope(index))) for index, one in enumerate(variables)])
+
+
+def slope(index: int) -> float:
+    """Return another number for each variable: TensorFlow would compute equal gradients only once."""
+    return 1.0 + index
 
 
 def mlp(rank: int) -> Problem:

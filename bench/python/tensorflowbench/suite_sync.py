@@ -13,7 +13,7 @@ from benchlib.parameters import RESNET50
 from benchlib.readings import CaseReadings
 from benchlib.world import World
 
-from .problems import cheap
+from .problems import cheap, slope
 from .strategy import StrategyTraining, ring, start_strategy
 from .ways import alone, contestant, horovod
 
@@ -45,11 +45,12 @@ def measure(world: World, effort: Effort) -> list[CaseReadings]:
 
 def _check(world: World, one: Contestant, variables: Sequence[Any], learning_rate: float) -> None:
     """Twice: all variables must have moved by the average of all ranks' gradients."""
-    expected = -learning_rate * (world.size + 1) / 2
+    average = (world.size + 1) / 2
     for _ in range(2):
         before = [tf.identity(variable) for variable in variables]
         one.run(1)
         for index, (old, new) in enumerate(zip(before, variables, strict=True)):
+            expected = -learning_rate * average * slope(index)
             error = float(tf.reduce_max(tf.abs((new - old) / expected - 1.0)))
             if not error < _TOLERANCE:
                 message = f"{one.name}, variable {index}: the step is off by {error:.2g} of {expected:.3g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ import tensorflow as tf
 from horovod._core.gradients import form_groups, scale_factors
 from horovod._core.process_sets import ProcessSet, global_process_set, registered_id
 
+from ._gradient_schedule import gradient_schedule
 from ._reductions import allreduce, grouped_allreduce
 from .compression import Compression
 from .mpi_ops import Adasum, Average, process_set_included_op, size_op
@@ -60,6 +62,17 @@ def _copied(gradient: Any) -> Any:
             tf.identity(gradient.values), tf.identity(gradient.indices), gradient.dense_shape
         )
     return tf.identity(gradient)
+
+
+def _when_due(gradients: list[Any]) -> AbstractContextManager[Any]:
+    """Return the scope for operations on these gradients: in mode "step" they wait for all of them.
+
+    Where all cores compute, reductions in between take cores from the computation of this rank and
+    of those that it must wait for.
+    """
+    if len(gradients) > 1 and gradient_schedule().mode == "step":
+        return tf.control_dependencies([tf.group(*gradients)])  # type: ignore[no-any-return]
+    return nullcontext()
 
 
 class GradientReducer:
@@ -141,10 +154,11 @@ class GradientReducer:
 
     def _reduce(self, gradients: list[Any], groups: list[list[int]], use_generic_names: bool) -> list[Any]:
         results: list[Any] = [None] * len(gradients)
-        for number, members in enumerate(groups):
-            reduced = self._reduce_group([gradients[i] for i in members], number, use_generic_names)
-            for position, gradient in zip(members, reduced, strict=True):
-                results[position] = gradient
+        with _when_due(gradients):
+            for number, members in enumerate(groups):
+                reduced = self._reduce_group([gradients[i] for i in members], number, use_generic_names)
+                for position, gradient in zip(members, reduced, strict=True):
+                    results[position] = gradient
         return results
 
     def _reduce_group(self, gradients: list[Any], number: int, use_generic_names: bool) -> list[Any]:
