@@ -4,8 +4,25 @@ set -euo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 LOGS=$ROOT/build/logs
 VENV=$ROOT/.venv
-TENSORFLOW_VENV=$ROOT/.venv-tensorflow
 CORES=$(nproc)
+
+NEWEST_TENSORFLOW=2.21.0
+TENSORFLOW=${HVD_TENSORFLOW_VERSION:-$NEWEST_TENSORFLOW} # the release that is asked for
+# Nothing for the newest release, "-2.16.2" for others: they have environments and suites of their own.
+tensorflow_suffix() { if [[ $1 != "$NEWEST_TENSORFLOW" ]]; then echo "-$1"; fi; }
+TENSORFLOW_VENV=$ROOT/.venv-tensorflow$(tensorflow_suffix "$TENSORFLOW")
+
+# The oldest release that horovod supports, of those that there are for this Python.
+oldest_tensorflow() {
+  case $(python3 -c 'import sys; print(sys.version_info[1])') in
+    10 | 11) echo 2.13.1 ;;
+    12) echo 2.16.2 ;;
+    *) echo 2.20.0 ;;
+  esac
+}
+
+# Whether release $1 of TensorFlow is at least 2.$2.
+tensorflow_is_at_least() { (($(cut -d. -f2 <<<"$1") >= $2)); }
 
 # Prints the caller's help and ends if it was asked for. Call it first: help_if_asked "$@"
 help_if_asked() {
@@ -94,17 +111,18 @@ configure_and_build() {
 
 # install_package [FOLDER]: the package in .venv or another environment, editable: Python sources are used where they
 # lie; what is compiled is copied, and so installed again when it, or how it is made, has changed. Objects come from the
-# release build, by ccache.
+# release build, by ccache; environments of TensorFlow share a build, as nothing in it depends on TensorFlow.
 install_package() {
   local venv=${1:-$VENV} changed
-  local stamp=$venv/.installed name=${venv##*/.}
+  local stamp=$venv/.installed name=${venv##*/.} build
+  build=$(sed -E 's/^venv(-tensorflow)?.*/editable\1/' <<<"$name")
   if [[ -f $stamp ]]; then
     changed=$(cd "$ROOT" && find src include cmake CMakeLists.txt pyproject.toml -newer "$stamp" -print -quit)
     if [[ -z $changed ]]; then return; fi
   fi
   touch "$stamp.next" # what changes from now on is not part of this
   step "install into .$name" "install-$name" "$venv/bin/python" -m pip install --disable-pip-version-check \
-    --no-build-isolation --no-deps --config-settings=build-dir="$ROOT/build/editable${name#venv}" \
+    --no-build-isolation --no-deps --config-settings=build-dir="$ROOT/build/$build" \
     --config-settings=cmake.define.HVD_PRECOMPILE=OFF --editable "$ROOT" || return 1
   mv "$stamp.next" "$stamp"
 }

@@ -55,26 +55,51 @@ test_python() { # fast|default|full
   run_python_suite python.jobs 3600 0 -m "$marks" tests/python/jobs
 }
 
-# The suites of TensorFlow and Keras, in an environment of their own.
+# The suites of TensorFlow and Keras, in environments of their own: the newest release, and a part with the oldest.
 test_tensorflow() { # fast|default|full
-  local np backend folder=tests/python/tensorflow marks='not soak'
-  if [[ $1 == full ]]; then marks=''; fi
-  # Do not make the environment for other suites.
+  # Do not make the environments for other suites.
   if [[ -n $pattern && ! $pattern =~ python|tensorflow|keras ]]; then return; fi
-  "$ROOT/dev.d/setup" tensorflow || { add_failure "setup tensorflow"; return; }
-  install_package "$TENSORFLOW_VENV" || { add_failure "install into .venv-tensorflow"; return; }
-  SUITE_VENV=$TENSORFLOW_VENV
   if [[ $1 == fast ]]; then
-    run_python_suite python.tensorflow.parallel.np2 1200 2 -m 'not soak and not slow' $folder/parallel
-  else
-    for np in 1 2 3; do
-      run_python_suite "python.tensorflow.parallel.np$np" 1800 "$np" -m "$marks" $folder/parallel
-    done
-    for backend in tensorflow torch jax; do
-      KERAS_BACKEND=$backend run_python_suite "python.keras.$backend" 1800 2 -m "$marks" $folder/keras
-    done
-    run_python_suite python.keras.legacy 900 2 -m "$marks" $folder/legacy_keras
-    run_python_suite python.tensorflow.jobs 1800 0 -m "$marks" $folder/jobs
+    with_tensorflow "$TENSORFLOW" test_tensorflow_quickly
+    return
   fi
-  SUITE_VENV=$VENV
+  with_tensorflow "$TENSORFLOW" test_tensorflow_release "$1"
+  if [[ -z ${HVD_TENSORFLOW_VERSION:-} ]]; then
+    with_tensorflow "$(oldest_tensorflow)" test_oldest_tensorflow
+  fi
+}
+
+with_tensorflow() { # VERSION COMMAND...
+  local version=$1 suffix SUITE_VENV folder=tests/python/tensorflow
+  suffix=$(tensorflow_suffix "$version")
+  SUITE_VENV=$ROOT/.venv-tensorflow$suffix
+  shift
+  HVD_TENSORFLOW_VERSION=$version "$ROOT/dev.d/setup" tensorflow || { add_failure "setup TensorFlow $version"; return; }
+  install_package "$SUITE_VENV" || { add_failure "install into ${SUITE_VENV##*/}"; return; }
+  "$@"
+}
+
+test_tensorflow_quickly() {
+  run_python_suite "python.tensorflow$suffix.parallel.np2" 1200 2 -m 'not soak and not slow' $folder/parallel
+}
+
+test_oldest_tensorflow() {
+  test_tensorflow_quickly
+  run_python_suite "python.keras$suffix.legacy" 900 2 -m 'not soak' $folder/legacy_keras
+  run_python_suite "python.tensorflow$suffix.jobs" 900 0 -k 'killed_peer and function' $folder/jobs
+}
+
+test_tensorflow_release() { # default|full
+  local np backend backends=(tensorflow torch jax) marks='not soak'
+  if [[ $1 == full ]]; then marks=''; fi
+  for np in 1 2 3; do
+    run_python_suite "python.tensorflow$suffix.parallel.np$np" 1800 "$np" -m "$marks" $folder/parallel
+  done
+  if [[ -n $suffix ]]; then backends=(tensorflow); fi
+  if ! tensorflow_is_at_least "$version" 16; then backends=(); fi # Keras 2
+  for backend in "${backends[@]}"; do
+    KERAS_BACKEND=$backend run_python_suite "python.keras$suffix.$backend" 1800 2 -m "$marks" $folder/keras
+  done
+  run_python_suite "python.keras$suffix.legacy" 900 2 -m "$marks" $folder/legacy_keras
+  run_python_suite "python.tensorflow$suffix.jobs" 1800 0 -m "$marks" $folder/jobs
 }

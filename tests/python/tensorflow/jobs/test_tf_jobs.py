@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -64,7 +66,20 @@ except tf.errors.UnknownError as error:
     assert "rank 2 saw the end of rank 1: True" in job.output, job.output
 
 
+def need(module):
+    """Old releases of TensorFlow are tested without other frameworks."""
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"{module} is not installed")
+
+
+def need_keras_3():
+    """Its place is taken by Keras 2 in the environments of TensorFlow before 2.16."""
+    if int(importlib.metadata.version("keras").split(".")[0]) < 3:
+        pytest.skip("Keras 3 is not installed")
+
+
 def test_ranks_of_two_frameworks_work_together(tmp_path):
+    need("torch")
     job = run_job(
         tmp_path,
         2,
@@ -109,6 +124,9 @@ PROGRAMS = [
 
 @pytest.mark.parametrize(("program", "variables", "arguments"), PROGRAMS)
 def test_examples(program, variables, arguments, tmp_path):
+    need(variables.get("KERAS_BACKEND", "tensorflow"))
+    if program.startswith("keras/"):
+        need_keras_3()
     done = run(
         [horovodrun(), "-np", "2", sys.executable, str(EXAMPLES / program), *arguments],
         limit_seconds=LIMIT_SECONDS,
@@ -133,6 +151,8 @@ print("done")
 
 @pytest.mark.parametrize("page", ["tensorflow/quick-start.md", "keras/quick-start.md"])
 def test_programs_of_the_documentation(page, tmp_path):
+    if page.startswith("keras/"):
+        need_keras_3()
     helpers = str(ROOT / "tests/python/jobs")
     arguments = ["-c", RUN_PAGE, helpers, str(ROOT / "docs" / page)]
 
