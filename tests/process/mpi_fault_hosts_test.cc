@@ -11,7 +11,6 @@
 namespace hvd::test {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::ContainsRegex;
 using testing::monotonic_ns;
@@ -55,6 +54,25 @@ TEST_P(MpiHostsFault, AHostThatVanishesIsNamedOnEveryOtherRankWithinFiveSeconds)
     EXPECT_TRUE(hosts_->set_link("hostc", "up"));
     EXPECT_NE(job->wait(), 0);
   }
+}
+
+// The kernel answers for it.
+TEST_P(MpiHostsFault, ARankThatIsStoppedIsNotTakenForLost) {
+  const auto job = start({"until-failure", "2000"});
+  ASSERT_TRUE(job->wait_for("runs with pid ", 4));
+  const auto watch = [&](const std::string& rank) {
+    const std::string words = "rank " + rank + " runs with pid ";
+    return ProcessWatch(job->numbers_after(words).at(0));
+  };
+  const ProcessWatch first = watch("0"), last = watch("3");
+
+  last.send(SIGSTOP);
+
+  EXPECT_FALSE(first.ends_within(seconds(6))) << "longer than a host that vanishes is waited for";
+  last.send(SIGCONT);
+  job->send(SIGTERM);
+  EXPECT_TRUE(first.ends());
+  EXPECT_NE(job->wait(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(, MpiHostsFault, ::testing::ValuesIn(mpi_installations()),
