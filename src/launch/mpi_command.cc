@@ -12,6 +12,11 @@ using Mpi = MpiImplementation;
 
 bool is_open_family(Mpi mpi) { return mpi == Mpi::kOpenMpi || mpi == Mpi::kSpectrumMpi; }
 
+// From version 5 on Open MPI takes its long flags with two dashes alone; it always took those too.
+std::string mca(const MpiRequest& request) {
+  return request.implementation == Mpi::kOpenMpi ? "--mca " : "-mca ";
+}
+
 std::string hosts_text(std::span<const HostSlots> hosts) {
   std::vector<std::string> items;
   for (const HostSlots& host : hosts) items.push_back(concat(host.host, ":", host.slots));
@@ -43,6 +48,7 @@ std::string binding(const MpiRequest& request) {
   if (!given.empty()) return given;
   switch (request.implementation) {
     case Mpi::kOpenMpi:
+      return "--bind-to none --map-by slot";
     case Mpi::kMpich:
       return "-bind-to none -map-by slot";
     case Mpi::kSpectrumMpi:
@@ -56,29 +62,50 @@ std::string binding(const MpiRequest& request) {
 std::string implementation_flags(const MpiRequest& request) {
   std::vector<std::string> flags;
   if (request.implementation == Mpi::kOpenMpi) {
-    flags.emplace_back("-mca pml ob1 -mca btl ^openib");
+    flags.emplace_back("--mca pml ob1 --mca btl ^openib");
   }
   if (request.implementation == Mpi::kSpectrumMpi && request.options.mpi.tcp_only) {
     flags.emplace_back("-tcp");
   }
   if (is_open_family(request.implementation) && request.hosts.size() >= kLargeClusterHosts) {
-    flags.push_back(concat("-mca plm_rsh_no_tree_spawn true -mca plm_rsh_num_concurrent ",
-                           request.hosts.size()));
+    flags.push_back(concat(mca(request), "plm_rsh_no_tree_spawn true ", mca(request),
+                           "plm_rsh_num_concurrent ", request.hosts.size()));
   }
   return join_text(flags, " ");
 }
 
-std::string ssh_flags(const MpiRequest& request) {
+// Quoted, or empty.
+std::string ssh_arguments(const MpiRequest& request) {
   const SshOptions& ssh = request.options.ssh;
   std::vector<std::string> words;
   if (ssh.port) words.push_back(concat("-p ", *ssh.port));
   if (!ssh.identity_file.empty()) words.push_back(concat("-i ", ssh.identity_file));
   if (ssh.host_keys == HostKeyCheck::kNone) words.emplace_back("-o StrictHostKeyChecking=no");
-  if (words.empty()) return "";
-  const std::string quoted = concat("\"", join_text(words, " "), "\"");
-  return is_open_family(request.implementation)
-             ? concat("-mca plm_rsh_args ", quoted)
-             : concat("-bootstrap=ssh -bootstrap-exec-args ", quoted);
+  return words.empty() ? "" : concat("\"", join_text(words, " "), "\"");
+}
+
+std::string ssh_flags(const MpiRequest& request) {
+  const std::string arguments = ssh_arguments(request);
+  if (arguments.empty()) return "";
+  switch (request.implementation) {
+    case Mpi::kOpenMpi:  // up to version 4, and from 5 on
+      return concat("--mca plm_rsh_args ", arguments, " --mca plm_ssh_args ", arguments);
+    case Mpi::kSpectrumMpi:
+      return concat("-mca plm_rsh_args ", arguments);
+    case Mpi::kMpich:
+      return "-bootstrap=ssh";
+    case Mpi::kIntelMpi:
+      break;
+  }
+  return concat("-bootstrap=ssh -bootstrap-exec-args ", arguments);
+}
+
+// Behind variables for the launcher alone: MPICH has no flag for the arguments of ssh, and refuses
+// that of Intel MPI.
+std::string program(const MpiRequest& request) {
+  const std::string arguments = ssh_arguments(request);
+  if (request.implementation != Mpi::kMpich || arguments.empty()) return "mpirun";
+  return concat("HYDRA_LAUNCHER_EXTRA_ARGS=", arguments, " mpirun");
 }
 
 struct NetworkFlags {
@@ -91,7 +118,7 @@ Result<NetworkFlags> network_flags(const MpiRequest& request) {
   if (names.empty()) return NetworkFlags{};
   const std::string list = join_text(names, ",");
   if (is_open_family(request.implementation)) {
-    return NetworkFlags{.mpi = concat("-mca btl_tcp_if_include ", list),
+    return NetworkFlags{.mpi = concat(mca(request), "btl_tcp_if_include ", list),
                         .nccl = concat("-x NCCL_SOCKET_IFNAME=", list)};
   }
   if (names.size() > 1) {
@@ -163,7 +190,7 @@ Result<std::string> mpi_command_line(const MpiRequest& request) {
   HVD_TRY_ASSIGN(const std::string hosts, placement(request));
   HVD_TRY_ASSIGN(const NetworkFlags network, network_flags(request));
   const std::vector<std::string> parts = {
-      "mpirun",
+      program(request),
       is_open_family(request.implementation) ? "--allow-run-as-root --tag-output" : "-l",
       hosts,
       binding(request),

@@ -41,8 +41,8 @@ TEST(LaunchMpi, PlainLinesOfEveryKind) {
   const std::vector<HostSlots> hosts = {{"a", 1}, {"b", 1}};
 
   EXPECT_EQ(line_for(Mpi::kOpenMpi, options, hosts),
-            "mpirun --allow-run-as-root --tag-output -np 2 -H a:1,b:1 -bind-to none -map-by slot "
-            "-mca pml ob1 -mca btl ^openib     -x A -x B  python 'my train.py'");
+            "mpirun --allow-run-as-root --tag-output -np 2 -H a:1,b:1 --bind-to none --map-by slot "
+            "--mca pml ob1 --mca btl ^openib     -x A -x B  python 'my train.py'");
   EXPECT_EQ(line_for(Mpi::kSpectrumMpi, options, hosts),
             "mpirun --allow-run-as-root --tag-output -np 2 -H a:1,b:1 -bind-to socket -map-by "
             "socket -rank-by core      -x A -x B  python 'my train.py'");
@@ -58,7 +58,7 @@ TEST(LaunchMpi, HostKeysAreNotCheckedOnlyIfThatWasAskedFor) {
   EXPECT_THAT(line_for(Mpi::kOpenMpi, options, {{"a", 1}}), Not(HasSubstr("HostKey")));
   options.ssh.host_keys = HostKeyCheck::kNone;
   EXPECT_THAT(line_for(Mpi::kOpenMpi, options, {{"a", 1}}),
-              HasSubstr("-mca plm_rsh_args \"-o StrictHostKeyChecking=no\""));
+              HasSubstr("--mca plm_rsh_args \"-o StrictHostKeyChecking=no\""));
 }
 
 TEST(LaunchMpi, EveryOptionHasItsPlace) {
@@ -68,13 +68,19 @@ TEST(LaunchMpi, EveryOptionHasItsPlace) {
   options.ssh = {.port = 1022, .identity_file = "id"};
   options.mpi = {.more_arguments = "-x MORE", .binding_arguments = "-bind-to core"};
 
-  EXPECT_EQ(line_for(Mpi::kOpenMpi, options, {{"a", 1}}, {"K=1"}),
-            "mpirun --allow-run-as-root --tag-output -np 1 -H a:1 -bind-to core -mca pml ob1 -mca "
-            "btl ^openib -mca plm_rsh_args \"-p 1022 -i id\" -mca btl_tcp_if_include eth0,eth1 -x "
-            "NCCL_SOCKET_IFNAME=eth0,eth1 --output-filename logs --timestamp-output -x K -x MORE "
-            "cmd");
+  EXPECT_EQ(
+      line_for(Mpi::kOpenMpi, options, {{"a", 1}}, {"K=1"}),
+      "mpirun --allow-run-as-root --tag-output -np 1 -H a:1 -bind-to core --mca pml ob1 --mca "
+      "btl ^openib --mca plm_rsh_args \"-p 1022 -i id\" --mca plm_ssh_args \"-p 1022 -i id\" "
+      "--mca btl_tcp_if_include eth0,eth1 -x "
+      "NCCL_SOCKET_IFNAME=eth0,eth1 --output-filename logs --timestamp-output -x K -x MORE "
+      "cmd");
   options.network_interfaces = {"eth0"};
   EXPECT_EQ(line_for(Mpi::kMpich, options, {{"a", 1}}, {"K=1"}),
+            "HYDRA_LAUNCHER_EXTRA_ARGS=\"-p 1022 -i id\" mpirun -l -np 1 -ppn 1 -hosts a -bind-to "
+            "core  -bootstrap=ssh -iface eth0 -genv NCCL_SOCKET_IFNAME=eth0 -outfile-pattern logs  "
+            "-x MORE cmd");
+  EXPECT_EQ(line_for(Mpi::kIntelMpi, options, {{"a", 1}}, {"K=1"}),
             "mpirun -l -np 1 -ppn 1 -hosts a -bind-to core  -bootstrap=ssh -bootstrap-exec-args "
             "\"-p 1022 -i id\" -iface eth0 -genv NCCL_SOCKET_IFNAME=eth0 -outfile-pattern logs  "
             "-x MORE cmd");
@@ -86,7 +92,7 @@ TEST(LaunchMpi, LargeClustersStartFlat) {
   const Options options{.num_proc = 64, .command = {"cmd"}};
 
   EXPECT_THAT(line_for(Mpi::kOpenMpi, options, hosts),
-              HasSubstr("-mca plm_rsh_no_tree_spawn true -mca plm_rsh_num_concurrent 64"));
+              HasSubstr("--mca plm_rsh_no_tree_spawn true --mca plm_rsh_num_concurrent 64"));
 }
 
 TEST(LaunchMpi, WhatAnMpiCannotDoIsNamed) {
