@@ -1,6 +1,7 @@
 #include "launch/mpi_command.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/text.h"
 #include "launch/shell_words.h"
@@ -10,11 +11,21 @@ namespace {
 
 using Mpi = MpiImplementation;
 
-bool is_open_family(Mpi mpi) { return mpi == Mpi::kOpenMpi || mpi == Mpi::kSpectrumMpi; }
+bool is_open_mpi(Mpi mpi) { return mpi == Mpi::kOpenMpi || mpi == Mpi::kOpenMpi5; }
+bool is_open_family(Mpi mpi) { return is_open_mpi(mpi) || mpi == Mpi::kSpectrumMpi; }
 
-// From version 5 on Open MPI takes its long flags with two dashes alone; it always took those too.
+// Version 5 takes long flags with two dashes alone.
 std::string mca(const MpiRequest& request) {
-  return request.implementation == Mpi::kOpenMpi ? "--mca " : "-mca ";
+  return request.implementation == Mpi::kOpenMpi5 ? "--mca " : "-mca ";
+}
+
+// The first number in the text that names Open MPI, such as "mpirun (Open MPI) 4.1.4".
+int major_version(std::string_view text) {
+  const size_t digit = text.find_first_of("0123456789");
+  int number = 0;
+  if (digit != std::string_view::npos)
+    std::from_chars(text.data() + digit, text.data() + text.size(), number);
+  return number;
 }
 
 std::string hosts_text(std::span<const HostSlots> hosts) {
@@ -47,8 +58,9 @@ std::string binding(const MpiRequest& request) {
   const std::string& given = request.options.mpi.binding_arguments;
   if (!given.empty()) return given;
   switch (request.implementation) {
-    case Mpi::kOpenMpi:
+    case Mpi::kOpenMpi5:
       return "--bind-to none --map-by slot";
+    case Mpi::kOpenMpi:
     case Mpi::kMpich:
       return "-bind-to none -map-by slot";
     case Mpi::kSpectrumMpi:
@@ -61,8 +73,8 @@ std::string binding(const MpiRequest& request) {
 
 std::string implementation_flags(const MpiRequest& request) {
   std::vector<std::string> flags;
-  if (request.implementation == Mpi::kOpenMpi) {
-    flags.emplace_back("--mca pml ob1 --mca btl ^openib");
+  if (is_open_mpi(request.implementation)) {
+    flags.push_back(concat(mca(request), "pml ob1 ", mca(request), "btl ^openib"));
   }
   if (request.implementation == Mpi::kSpectrumMpi && request.options.mpi.tcp_only) {
     flags.emplace_back("-tcp");
@@ -88,8 +100,9 @@ std::string ssh_flags(const MpiRequest& request) {
   const std::string arguments = ssh_arguments(request);
   if (arguments.empty()) return "";
   switch (request.implementation) {
-    case Mpi::kOpenMpi:  // up to version 4, and from 5 on
-      return concat("--mca plm_rsh_args ", arguments, " --mca plm_ssh_args ", arguments);
+    case Mpi::kOpenMpi5:
+      return concat("--mca plm_ssh_args ", arguments);
+    case Mpi::kOpenMpi:
     case Mpi::kSpectrumMpi:
       return concat("-mca plm_rsh_args ", arguments);
     case Mpi::kMpich:
@@ -159,7 +172,8 @@ std::optional<MpiImplementation> recognise_mpi(std::string_view version_text) {
   };
   // Spectrum MPI is made from Open MPI and may name it.
   if (says("IBM Spectrum MPI")) return Mpi::kSpectrumMpi;
-  if (says("Open MPI") || says("OpenRTE")) return Mpi::kOpenMpi;
+  if (says("Open MPI") || says("OpenRTE"))
+    return major_version(version_text) >= 5 ? Mpi::kOpenMpi5 : Mpi::kOpenMpi;
   if (says("Intel(R) MPI")) return Mpi::kIntelMpi;
   if (says("MPICH") || says("HYDRA")) return Mpi::kMpich;
   return std::nullopt;
@@ -168,6 +182,7 @@ std::optional<MpiImplementation> recognise_mpi(std::string_view version_text) {
 std::string_view mpi_name(MpiImplementation implementation) {
   switch (implementation) {
     case Mpi::kOpenMpi:
+    case Mpi::kOpenMpi5:
       return "Open MPI";
     case Mpi::kSpectrumMpi:
       return "Spectrum MPI";

@@ -14,7 +14,8 @@
 
 namespace hvd::launch {
 
-enum class MpiImplementation { kOpenMpi, kSpectrumMpi, kMpich, kIntelMpi };
+// kOpenMpi: up to version 4; from 5 on its flags have other forms.
+enum class MpiImplementation { kOpenMpi, kOpenMpi5, kSpectrumMpi, kMpich, kIntelMpi };
 
 // By what `mpirun --version` prints; none: not one that we know.
 std::optional<MpiImplementation> recognise_mpi(std::string_view version_text);

@@ -243,7 +243,7 @@ TEST(LaunchMpirun, BecomesTheCommandLineOfTheMpiOnPath) {
 
   EXPECT_EQ(job.wait(), 7);
   EXPECT_THAT(job.out(),
-              StartsWith("--allow-run-as-root --tag-output -np 2 -H a:1,b:1 --bind-to none"));
+              StartsWith("--allow-run-as-root --tag-output -np 2 -H a:1,b:1 -bind-to none"));
   EXPECT_THAT(job.out(), ContainsRegex("-x PATH .*python x y\n$"));
 }
 

@@ -20,6 +20,7 @@ using Mpi = MpiImplementation;
 TEST(LaunchMpi, IsRecognisedByWhatItSays) {
   EXPECT_EQ(recognise_mpi("mpirun (Open MPI) 4.1.4"), Mpi::kOpenMpi);
   EXPECT_EQ(recognise_mpi("mpirun (OpenRTE) 2.1.1"), Mpi::kOpenMpi);
+  EXPECT_EQ(recognise_mpi("mpirun (Open MPI) 5.0.11"), Mpi::kOpenMpi5);
   EXPECT_EQ(recognise_mpi("mpirun (IBM Spectrum MPI) 10.3.0"), Mpi::kSpectrumMpi);
   EXPECT_EQ(recognise_mpi("HYDRA build details:"), Mpi::kMpich);
   EXPECT_EQ(recognise_mpi("Intel(R) MPI Library for Linux* OS"), Mpi::kIntelMpi);
@@ -41,6 +42,9 @@ TEST(LaunchMpi, PlainLinesOfEveryKind) {
   const std::vector<HostSlots> hosts = {{"a", 1}, {"b", 1}};
 
   EXPECT_EQ(line_for(Mpi::kOpenMpi, options, hosts),
+            "mpirun --allow-run-as-root --tag-output -np 2 -H a:1,b:1 -bind-to none -map-by slot "
+            "-mca pml ob1 -mca btl ^openib     -x A -x B  python 'my train.py'");
+  EXPECT_EQ(line_for(Mpi::kOpenMpi5, options, hosts),
             "mpirun --allow-run-as-root --tag-output -np 2 -H a:1,b:1 --bind-to none --map-by slot "
             "--mca pml ob1 --mca btl ^openib     -x A -x B  python 'my train.py'");
   EXPECT_EQ(line_for(Mpi::kSpectrumMpi, options, hosts),
@@ -58,7 +62,7 @@ TEST(LaunchMpi, HostKeysAreNotCheckedOnlyIfThatWasAskedFor) {
   EXPECT_THAT(line_for(Mpi::kOpenMpi, options, {{"a", 1}}), Not(HasSubstr("HostKey")));
   options.ssh.host_keys = HostKeyCheck::kNone;
   EXPECT_THAT(line_for(Mpi::kOpenMpi, options, {{"a", 1}}),
-              HasSubstr("--mca plm_rsh_args \"-o StrictHostKeyChecking=no\""));
+              HasSubstr("-mca plm_rsh_args \"-o StrictHostKeyChecking=no\""));
 }
 
 TEST(LaunchMpi, EveryOptionHasItsPlace) {
@@ -68,13 +72,13 @@ TEST(LaunchMpi, EveryOptionHasItsPlace) {
   options.ssh = {.port = 1022, .identity_file = "id"};
   options.mpi = {.more_arguments = "-x MORE", .binding_arguments = "-bind-to core"};
 
-  EXPECT_EQ(
-      line_for(Mpi::kOpenMpi, options, {{"a", 1}}, {"K=1"}),
-      "mpirun --allow-run-as-root --tag-output -np 1 -H a:1 -bind-to core --mca pml ob1 --mca "
-      "btl ^openib --mca plm_rsh_args \"-p 1022 -i id\" --mca plm_ssh_args \"-p 1022 -i id\" "
-      "--mca btl_tcp_if_include eth0,eth1 -x "
-      "NCCL_SOCKET_IFNAME=eth0,eth1 --output-filename logs --timestamp-output -x K -x MORE "
-      "cmd");
+  EXPECT_EQ(line_for(Mpi::kOpenMpi, options, {{"a", 1}}, {"K=1"}),
+            "mpirun --allow-run-as-root --tag-output -np 1 -H a:1 -bind-to core -mca pml ob1 -mca "
+            "btl ^openib -mca plm_rsh_args \"-p 1022 -i id\" -mca btl_tcp_if_include eth0,eth1 -x "
+            "NCCL_SOCKET_IFNAME=eth0,eth1 --output-filename logs --timestamp-output -x K -x MORE "
+            "cmd");
+  EXPECT_THAT(line_for(Mpi::kOpenMpi5, options, {{"a", 1}}),
+              HasSubstr("--mca plm_ssh_args \"-p 1022 -i id\" --mca btl_tcp_if_include eth0,eth1"));
   options.network_interfaces = {"eth0"};
   EXPECT_EQ(line_for(Mpi::kMpich, options, {{"a", 1}}, {"K=1"}),
             "HYDRA_LAUNCHER_EXTRA_ARGS=\"-p 1022 -i id\" mpirun -l -np 1 -ppn 1 -hosts a -bind-to "
@@ -92,7 +96,7 @@ TEST(LaunchMpi, LargeClustersStartFlat) {
   const Options options{.num_proc = 64, .command = {"cmd"}};
 
   EXPECT_THAT(line_for(Mpi::kOpenMpi, options, hosts),
-              HasSubstr("--mca plm_rsh_no_tree_spawn true --mca plm_rsh_num_concurrent 64"));
+              HasSubstr("-mca plm_rsh_no_tree_spawn true -mca plm_rsh_num_concurrent 64"));
 }
 
 TEST(LaunchMpi, WhatAnMpiCannotDoIsNamed) {
