@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from typing import Any
 
 import tensorflow as tf
 
+_LOG = logging.getLogger(__name__)
+
+_STOP_SECONDS = 10.0
+
 _service = tf.data.experimental.service
+
+
+def _stop(server: Any, kind: str) -> None:
+    """Stop a server; TensorFlow waits for requests that nobody ends any more, and knows no deadline."""
+    # The thread also keeps the server from being destroyed, which would wait in the same way.
+    thread = threading.Thread(target=server._stop, daemon=True)  # noqa: SLF001 - the public way is its end
+    thread.start()
+    thread.join(_STOP_SECONDS)
+    if thread.is_alive():
+        _LOG.warning(
+            "a tf.data %s does not stop within %.0f s; it ends with its process", kind, _STOP_SECONDS
+        )
 
 
 class Dispatcher:
@@ -20,7 +38,7 @@ class Dispatcher:
 
     def stop(self) -> None:
         """End it; its workers and readers find nobody any more."""
-        self._server._stop()  # noqa: SLF001 - TensorFlow's own way waits for the end of the object
+        _stop(self._server, "dispatcher")
 
 
 class Worker:
@@ -37,4 +55,4 @@ class Worker:
 
     def stop(self) -> None:
         """End it."""
-        self._server._stop()  # noqa: SLF001 - as above
+        _stop(self._server, "worker")

@@ -183,9 +183,12 @@ def compute_worker_fn(compute_config: TfDataServiceConfig) -> None:
             client.register_dispatcher(dispatcher_id, dispatcher.address)
         address = client.wait_for_dispatcher_registration(dispatcher_id, compute_config.timeout)
         worker = _servers.Worker(client.own_address, address)
-        servers.callback(worker.stop)
-        client.register_worker_for_dispatcher(dispatcher_id, hvd.rank())
-        client.wait_for_shutdown()
+        try:
+            client.register_worker_for_dispatcher(dispatcher_id, hvd.rank())
+            client.wait_for_shutdown()
+        finally:
+            worker.stop()
+        hvd.barrier()  # dispatchers outlive their workers, which ask them until they stop
 
 
 __all__ = [

@@ -39,7 +39,6 @@ def main(dispatchers: int, dispatcher_side: str, configfile: str, timeout: int) 
     try:
         described = hvd.broadcast_object(described, name="TfDataServiceConfig")
         compute_worker_fn(TfDataServiceConfig.from_dict(described))
-        hvd.barrier()  # all have heard that it is over
     finally:
         if service is not None:
             Path(configfile).unlink(missing_ok=True)
