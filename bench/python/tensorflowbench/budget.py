@@ -20,7 +20,7 @@ class Budget:
 FULL = Budget(
     node=Effort(seconds=10, block_seconds=0.1, min_rounds=20),
     sync=Effort(seconds=40, block_seconds=0.5, min_rounds=7),
-    training=Effort(seconds=25, block_seconds=0.4, min_rounds=9),
+    training=Effort(seconds=45, block_seconds=0.4, min_rounds=9),
     memory_jobs=3,
 )
 QUICK = Budget(

@@ -51,6 +51,43 @@ def test_tape_equals_one_rank_on_the_whole_batch(compiled, options, rank, size):
     np.testing.assert_allclose(gradient.numpy(), expected_gradient(weights.numpy()), rtol=1e-4)
 
 
+MODES = ["step", "background", "step on the first rank alone"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_many_gradients_under_every_schedule(mode, rank, size, monkeypatch):
+    chosen = mode if mode in MODES[:2] else "step" if rank == 0 else "background"
+    monkeypatch.setenv("HOROVOD_GRADIENT_SCHEDULE", chosen)
+    # Some end while they are submitted, others are a matter of the background thread.
+    variables = [tf.Variable(tf.zeros([1 + 50_000 * (i % 2) + i])) for i in range(24)]
+
+    @tf.function
+    def reduced(factor):
+        with tf.GradientTape() as tape:
+            loss = tf.add_n([tf.reduce_sum(v) * factor * (i + 1.0) for i, v in enumerate(variables)])
+        return hvd.DistributedGradientTape(tape).gradient(loss, variables)
+
+    for repeat in range(3):
+        gradients = reduced(tf.constant(rank + 1.0 + repeat))
+        for index, gradient in enumerate(gradients):
+            expected = (index + 1.0) * ((size + 1) / 2 + repeat)
+            np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-6)
+
+
+def test_gradients_that_nobody_uses_hold_nobody_up(rank, size, monkeypatch):
+    monkeypatch.setenv("HOROVOD_GRADIENT_SCHEDULE", "step")
+    variables = [tf.Variable(tf.zeros([40_000])) for _ in range(6)]
+
+    @tf.function
+    def last_two(factor):
+        with tf.GradientTape() as tape:
+            loss = tf.add_n([tf.reduce_sum(v) * factor * (i + 1.0) for i, v in enumerate(variables)])
+        return hvd.DistributedGradientTape(tape).gradient(loss, variables)[4:]
+
+    for gradient, slope in zip(last_two(tf.constant(rank + 1.0)), (5.0, 6.0), strict=True):
+        np.testing.assert_allclose(gradient.numpy(), slope * (size + 1) / 2, rtol=1e-6)
+
+
 def test_tape_keeps_structure_none_and_sparse(rank, size):
     table, unused = tf.Variable(tf.ones([size, 2])), tf.Variable(1.0)
     with tf.GradientTape() as tape:
