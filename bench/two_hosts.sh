@@ -21,8 +21,19 @@ make_hosts() {
     # The same for all contestants. What a virtual machine has by default may pace, and is slower here.
     ip netns exec "$name" sysctl -qw net.ipv4.tcp_congestion_control=reno
   done
+  for name in "${hosts_names[@]}"; do wait_for_carrier "$name"; done
   (umask 077 && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$hosts_folder/key")
   write_agent
+}
+
+# The kernel notices a little later that a new link carries something; until then nobody listens on it.
+wait_for_carrier() { # HOST
+  local tries
+  for ((tries = 0; tries < 100; ++tries)); do
+    if [[ $(ip netns exec "$1" cat /sys/class/net/$hosts_interface/operstate) == up ]]; then return; fi
+    sleep 0.05
+  done
+  fail "hosts: the link of $1 does not come up"
 }
 
 # `enter HOST COMMAND...` runs a command on a host, which has a name of its own, so that nobody takes two hosts for one.
