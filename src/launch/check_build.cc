@@ -1,9 +1,16 @@
 #include "launch/check_build.h"
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "launch/command_path.h"
+#include "launch/prepare.h"
 #include "launch/run_program.h"
 
 namespace hvd::launch {
@@ -22,12 +29,23 @@ void append_section(std::string& text, std::string_view title,
   }
 }
 
+// The one that this program was installed with comes first: its environment need not be activated.
+std::vector<std::string> pythons_to_ask() {
+  std::vector<std::string> pythons;
+  if (const auto own = own_executable()) {
+    const std::filesystem::path beside = std::filesystem::path(*own).replace_filename("python");
+    if (::access(beside.c_str(), X_OK) == 0) pythons.push_back(beside.string());
+  }
+  pythons.insert(pythons.end(), {"python", "python3"});
+  return pythons;
+}
+
 }  // namespace
 
 BuildFacts find_build_facts(const EnvironmentList& environment) {
   BuildFacts facts;
   std::string found;
-  for (const char* python : {"python", "python3"}) {
+  for (const std::string& python : pythons_to_ask()) {
     const auto output =
         run_program({python, "-c", kAskPython}, environment, Deadline::after(kPythonTime));
     if (output && output->status.is_success()) {

@@ -92,7 +92,7 @@ Result<std::vector<HostSlots>> parse_hosts(std::string_view text) {
   std::vector<HostSlots> hosts;
   while (true) {
     const size_t comma = text.find(',');
-    HVD_TRY_ASSIGN(HostSlots host, parse_host(text.substr(0, comma)));
+    HVD_TRY_ASSIGN(HostSlots host, parse_host(trim(text.substr(0, comma))));
     add_host(hosts, std::move(host));
     if (comma == std::string_view::npos) return hosts;
     text.remove_prefix(comma + 1);

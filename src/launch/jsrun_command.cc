@@ -35,6 +35,16 @@ Result<std::string> jsrun_rank_file(std::span<const HostSlots> hosts, int32_t nu
   return text;
 }
 
+namespace {
+
+// Also what the shell would take as it is: jsrun gets one argument either way.
+std::string in_quotes(const std::string& text) {
+  const std::string quoted = shell_quote(text);
+  return quoted.front() == '\'' ? quoted : concat("'", quoted, "'");
+}
+
+}  // namespace
+
 std::string jsrun_command_line(const JsrunRequest& request) {
   const Options& options = request.options;
   std::string line = "jsrun ";
@@ -50,7 +60,7 @@ std::string jsrun_command_line(const JsrunRequest& request) {
     flags.emplace_back("-tcp");
   }
   if (!options.mpi.more_arguments.empty()) flags.push_back(options.mpi.more_arguments);
-  if (!flags.empty()) line += concat(" --smpiargs '", join_text(flags, " "), "'");
+  if (!flags.empty()) line += concat(" --smpiargs ", in_quotes(join_text(flags, " ")));
   return concat(line, " ", shell_join(options.command));
 }
 

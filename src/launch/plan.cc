@@ -50,14 +50,12 @@ EnvironmentList flag_variables(const Options& options, const PlanInputs& inputs)
     list.push_back(concat("NCCL_SOCKET_IFNAME=", join_text(options.network_interfaces, ",")));
   }
   if (options.mpi.tcp_only) list.emplace_back("NCCL_IB_DISABLE=1");
-  if (!get_variable(list, kTimeoutVariable)) {
-    if (options.start_timeout) {
-      list.push_back(concat(kTimeoutVariable, "=", options.start_timeout->count()));
-    } else if (inputs.settings.start_timeout &&
-               !get_variable(inputs.environment, kTimeoutVariable)) {
-      list.push_back(concat(kTimeoutVariable, "=", inputs.settings.start_timeout->count()));
-    }
-  }
+  const bool has_timeout =
+      get_variable(list, kTimeoutVariable) || get_variable(inputs.environment, kTimeoutVariable);
+  const auto& start_timeout =
+      options.start_timeout ? options.start_timeout : inputs.settings.start_timeout;
+  if (start_timeout && !has_timeout)
+    list.push_back(concat(kTimeoutVariable, "=", start_timeout->count()));
   return list;
 }
 

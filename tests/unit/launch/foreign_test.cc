@@ -130,6 +130,11 @@ TEST(LaunchJsrun, TheLine) {
           {.options = options, .rank_file_path = "/tmp/r", .implementation = Mpi::kSpectrumMpi}),
       "jsrun --erf_input /tmp/r --stdio_stderr out --stdio_stdout out --smpiargs '-tcp -mca "
       "x y' cmd 'a b'");
+  options.mpi.more_arguments = "it's";
+  EXPECT_THAT(
+      jsrun_command_line(
+          {.options = options, .rank_file_path = "/tmp/r", .implementation = Mpi::kOpenMpi}),
+      HasSubstr("--smpiargs 'it'\"'\"'s' cmd"));
 }
 
 TEST(LaunchShellWords, QuoteAndSplitAreInverse) {

@@ -17,6 +17,7 @@ TEST(LaunchHosts, ReadsAList) {
   EXPECT_THAT(
       parse_hosts("h1:2,node-2.cluster_a:16,[fd00::1]:3").value(),
       ElementsAre(HostSlots{"h1", 2}, HostSlots{"node-2.cluster_a", 16}, HostSlots{"fd00::1", 3}));
+  EXPECT_EQ(parse_hosts(" h1:2, h2:1 ").value(), parse_hosts("h1:2,h2:1").value());
   EXPECT_THAT(parse_hosts("h1:2,h2:1,h1:1").value(),
               ElementsAre(HostSlots{"h1", 3}, HostSlots{"h2", 1}));
 }

@@ -58,6 +58,9 @@ TEST(LaunchPlan, StartTimeoutComesFromTheOptionThenFromTheEnvironment) {
   EXPECT_EQ(timeout({.num_proc = 1, .command = {"a"}}), "20");
   set_variable(given.environment, "HOROVOD_GLOO_TIMEOUT_SECONDS", "33");
   EXPECT_EQ(timeout({.num_proc = 1, .command = {"a"}}), "33");
+  // How long to wait for hosts says nothing about ranks that were given a time of their own.
+  EXPECT_EQ(timeout({.num_proc = 1, .start_timeout = std::chrono::seconds(9), .command = {"a"}}),
+            "33");
 }
 
 TEST(LaunchPlan, OutputDirectoriesSortByRank) {
