@@ -76,8 +76,9 @@ TEST(LibraryFile, ExportsEveryFunctionOfTheHeader) {
   for (const std::string& function : declared) EXPECT_THAT(exported, Contains(function));
 }
 
-TEST(LibraryFile, IsSmallerThanFiveMegabytes) {
-  EXPECT_LT(std::filesystem::file_size(HVD_LIBRARY), 5'000'000u);
+// With its table of symbols, which packages leave out (a sixth of it).
+TEST(LibraryFile, IsSmallerThanSixMegabytes) {
+  EXPECT_LT(std::filesystem::file_size(HVD_LIBRARY), 6'000'000u);
 }
 
 TEST(LibraryFile, CarriesItsInterfaceVersionInItsName) {
