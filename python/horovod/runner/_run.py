@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -12,14 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ._failure import failure_text, first_failed_rank, headline
 from ._job import Ended, run_program
 from ._options import TUNABLES, option_words
-from ._program import NAME, complaint, plan
+from ._program import NAME, plan
 from ._shipment import FOLDER_VARIABLE, FROM_ENVIRONMENT, Call, load_failures, load_result, store_call
 
 _DIRECTORY_VARIABLE = "HOROVOD_RUN_DIRECTORY"
-_FAILED = "Horovod detected that one or more processes exited with non-zero status"
-_FIRST_CAUSE = re.compile(r"^horovodrun: rank (\d+) \(.*failed first", re.MULTILINE)
 
 
 class _HorovodArgs:
@@ -73,21 +71,21 @@ def _shared_parent(planned: Mapping[str, Any]) -> str | None:
     return str(Path.cwd())
 
 
-def _raise_failure(folder: Path, size: int, ended: Ended) -> None:
+def _raise_failure(folder: Path, size: int, ended: Ended, launcher: str) -> None:
     failures = load_failures(folder, size)
     # The launcher knows about ends without an exception (a signal), which make others raise one.
-    named = _FIRST_CAUSE.search(ended.last_words)
+    named = first_failed_rank(ended)
     if named is not None:
-        failures = [failure for failure in failures if failure.rank == int(named[1])]
+        failures = [failure for failure in failures if failure.rank == named]
     if failures:
         first = failures[0]
+        said = headline(launcher, ended.code)
         message = (
-            f"{_FAILED}: rank {first.rank} on host {first.host} raised {first.summary}\n\n{first.traceback}"
+            f"{said}: rank {first.rank} on host {first.host} raised {first.summary}\n\n{first.traceback}"
         )
         raise RuntimeError(message) from first.exception()
     if ended.code != 0:
-        message = f"{_FAILED}: horovodrun ended with code {ended.code}\n{complaint(ended.last_words)}"
-        raise RuntimeError(message)
+        raise RuntimeError(failure_text(ended, launcher))
 
 
 def run_function(
@@ -111,7 +109,7 @@ def run_function(
         place = FROM_ENVIRONMENT if shared is None else str(folder)
         task = [executable, "-m", "horovod.runner.run_task", place, digest]
         ended = run_program([*words, "--", *task], environment)
-        _raise_failure(folder, size, ended)
+        _raise_failure(folder, size, ended, planned["launcher"])
         return _results(folder, size)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -183,7 +183,8 @@ def test_mpirun_starts_the_function_too(tmp_path: Path) -> None:
     try:
         horovod.run(place, (True,), num_proc=1, use_mpi=True)
     except RuntimeError as error:
-        assert "rank 0 on host" in str(error) and "ValueError: under MPI" in str(error), error
+        assert str(error).startswith("mpirun failed with exit code 1: rank 0 on host"), error
+        assert "ValueError: under MPI" in str(error), error
         print("as expected")
     """
     job = run([sys.executable, write_script(tmp_path, text)])
@@ -204,7 +205,8 @@ def test_settings_start_a_command(tmp_path: Path) -> None:
     try:
         gloo_run(settings, None, os.environ, None, ["sh", "-c", "exit 3"])
     except RuntimeError as error:
-        assert "failed with exit code 3" in str(error), error
+        assert str(error).startswith("Horovod detected that one or more processes exited with"), error
+        assert "Exit code: 3" in str(error).splitlines(), error
         print("as expected")
     """
     job = run([sys.executable, write_script(tmp_path, text)])
