@@ -6,21 +6,24 @@ import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from horovod.common.util import gloo_built, mpi_built
 
+from ._failure import failure_text
 from ._job import run_program
 from ._options import option_words
-from ._program import ask, complaint, find_program, plan
-from ._run import run_function
-from .common.util import network
-from .js_run import is_jsrun_installed
-from .util import lsf
-from .util.threads import execute_function_multithreaded
+from ._program import ask, find_program, plan
+from ._run import _HorovodArgs, run_function
+from ._ssh_check import closed_hosts
+from .common.util import config_parser
+from .common.util.hosts import parse_host_files, parse_hosts_and_slots
+from .common.util.settings import Settings
+from .js_run import is_jsrun_installed, js_run
+from .mpi_run import mpi_run
+from .util import lsf, network
 
 __all__ = [
     "check_build",
@@ -35,7 +38,24 @@ __all__ = [
     "run_controller",
 ]
 
-_SSH_CHECK_SECONDS = 60.0
+_NO_GLOO = (
+    "Gloo support has not been built.  If this is not expected, ensure CMake is installed "
+    "and reinstall Horovod with HOROVOD_WITH_GLOO=1 to debug the build error."
+)
+_NO_MPI = (
+    "MPI support has not been built.  If this is not expected, ensure MPI is installed "
+    "and reinstall Horovod with HOROVOD_WITH_MPI=1 to debug the build error."
+)
+_NO_LSF = (
+    "Horovod did not detect an LSF job.  The jsrun launcher can only be used in that environment. "
+    "Please, pick a different launcher for other environments."
+)
+_NO_CONTROLLER = (
+    "Neither MPI nor Gloo support has been built. Try reinstalling Horovod ensuring that "
+    "either MPI is installed (MPI) or CMake is installed (Gloo)."
+)
+
+_ALL_LINES = 2  # the level of --verbose
 
 
 def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -60,34 +80,143 @@ def check_build(verbose: bool) -> NoReturn:
     raise SystemExit(0)
 
 
-def _run(args: Any) -> list[Any] | None:
-    """Run the job that the attributes describe; RuntimeError if it fails. Results of args.run_func."""
-    func = getattr(args, "run_func", None)
-    if func is not None:
-        return run_function(args, func, (), {})
+def _say(args: Any, text: str) -> None:
+    """One of the lines of --verbose, which programs look for."""
+    verbose = getattr(args, "verbose", None)
+    if verbose is True or (verbose or 0) >= _ALL_LINES:
+        sys.stdout.write(text + "\n")
+
+
+def _changed(args: Any, **changes: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{**vars(args), **changes})
+
+
+def _find_hosts(args: Any) -> tuple[str, int | None]:
+    """The hosts as 'host1:2,host2:4', and the number of processes on them."""
+    if args.hosts:
+        return args.hosts, args.num_proc
+    if args.hostfile:
+        return parse_host_files(args.hostfile), args.num_proc
+    if lsf.LSFUtils.using_lsf():
+        names, slots = lsf.LSFUtils.get_compute_hosts(), lsf.LSFUtils.get_num_gpus()
+        return ",".join(f"{name}:{slots}" for name in names), args.num_proc or len(names) * slots
+    # Other schedulers name hosts too.
+    planned = plan([*option_words(_changed(args, use_gloo=True, use_mpi=None, use_jsrun=None)), "true"])
+    if planned["hosts_source"] == "this machine":
+        return f"localhost:{len(planned['ranks'])}", len(planned["ranks"])
+    return ",".join(f"{host['name']}:{host['slots']}" for host in planned["hosts"]), len(planned["ranks"])
+
+
+def _find_nics(args: Any, remote: Sequence[str]) -> set[str] | None:
+    """The interfaces to use; None: the launcher finds them."""
+    given = set(args.nics or ())
+    if remote:
+        return given or None
+    _say(args, "All hosts are local, finding the interfaces with address 127.0.0.1")
+    found = network.get_local_intfs()
+    chosen = found & given if given else found
+    if not chosen:
+        message = f"no interface has the address 127.0.0.1{f' among {sorted(given)}' if given else ''}"
+        raise ValueError(message)
+    _say(args, "Local interface found " + " ".join(sorted(chosen)))
+    return chosen
+
+
+def _settings(args: Any, hosts: str, num_proc: int | None) -> Settings:
+    return Settings(
+        hosts=hosts,
+        num_proc=num_proc,
+        verbose=_ALL_LINES if args.verbose else 0,
+        ssh_port=args.ssh_port,
+        ssh_identity_file=args.ssh_identity_file,
+        extra_mpi_args=args.mpi_args,
+        tcp_flag=args.tcp_flag,
+        binding_args=args.binding_args,
+        output_filename=args.output_filename,
+        run_func_mode=args.run_func is not None,
+        nics=args.nics or None,
+        prefix_output_with_timestamp=bool(args.prefix_output_with_timestamp),
+    )
+
+
+def _run_as_planned(args: Any) -> list[Any] | None:
+    """Let horovodrun run the job; RuntimeError if it fails. Results of args.run_func."""
+    if args.run_func is not None:
+        return run_function(args, args.run_func, (), {})
     ended = run_program([*option_words(args), "--", *(args.command or [])])
     if ended.code != 0:
-        message = f"horovodrun ended with code {ended.code}\n{complaint(ended.last_words)}"
-        raise RuntimeError(message)
+        raise RuntimeError(failure_text(ended))
     return None
 
 
 def _run_static(args: Any) -> list[Any] | None:
-    return _run(args)
+    hosts, num_proc = _find_hosts(args)
+    remote = network.filter_local_addresses(list(dict.fromkeys(parse_hosts_and_slots(hosts)[0])))
+    _say(args, "Remote host found: " + " ".join(remote))
+    # Schedulers have ways of their own to the hosts that they give.
+    if remote and (args.hosts or args.hostfile):
+        _say(args, "Checking ssh on all remote hosts.")
+        if not _check_all_hosts_ssh_successful(remote, args.ssh_port, args.ssh_identity_file):
+            message = f"could not connect to some hosts via ssh: {' '.join(remote)}"
+            raise RuntimeError(message)
+        _say(args, "SSH was successful into all the remote hosts.")
+    nics = None if lsf.LSFUtils.using_lsf() else _find_nics(args, remote)
+    results: list[Any] | None = None
+
+    def run_as_planned(controller: str) -> None:
+        nonlocal results
+        # horovodrun finds hosts and interfaces by itself, from the same options.
+        others = dict.fromkeys(("use_gloo", "use_mpi", "use_jsrun"))
+        results = _run_as_planned(_changed(args, **{**others, controller: True}))
+
+    def run_under(controller: str, launcher: Callable[..., None]) -> None:
+        if args.run_func is not None:
+            run_as_planned(controller)
+            return
+        env = dict(os.environ)
+        config_parser.set_env_from_args(env, args)
+        launcher(_settings(args, hosts, num_proc), nics, env, args.command or [])
+
+    run_controller(
+        args.use_gloo,
+        lambda: run_as_planned("use_gloo"),
+        args.use_mpi,
+        lambda: run_under("use_mpi", mpi_run),
+        args.use_jsrun,
+        lambda: run_under("use_jsrun", js_run),
+        args.verbose,
+    )
+    return results
 
 
 def _run_elastic(args: Any) -> list[Any] | None:
     # The launcher knows from the options that the job is elastic.
-    return _run(args)
+    return _run_as_planned(args)
+
+
+def _run(args: Any) -> list[Any] | None:
+    """Run the job that the attributes describe; RuntimeError if it fails. Results of args.run_func.
+
+    A command under MPI takes the place of this process.
+    """
+    complete = _changed(_HorovodArgs(), **vars(args))
+    if complete.host_discovery_script or complete.min_num_proc:
+        return _run_elastic(complete)
+    return _run_static(complete)
 
 
 def is_gloo_used(
     use_gloo: bool | None = None, use_mpi: bool | None = None, use_jsrun: bool | None = None
 ) -> bool:
-    """Whether a job with these options would run without MPI."""
-    words = [flag for flag, on in (("--gloo", use_gloo), ("--mpi", use_mpi), ("--jsrun", use_jsrun)) if on]
-    launcher: str = plan(["--num-proc=1", *words, "true"])["launcher"]
-    return launcher == "horovodrun"
+    """Whether `run_controller` would choose gloo_run; it may refuse MPI all the same."""
+    if use_gloo or use_mpi or use_jsrun:
+        return bool(use_gloo)
+    return gloo_built() and not mpi_built()
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
 
 
 def run_controller(
@@ -99,58 +228,48 @@ def run_controller(
     js_run: Callable[[], Any],
     verbosity: int | None,
 ) -> None:
-    """Call the one of the functions that the options, else the launcher, choose."""
+    """Call the one of the functions that the options choose; without any: MPI if it is there.
+
+    horovodrun prefers to do without MPI. Callers of this function rely on the other order, and on the
+    texts of the errors.
+    """
+    verbose = bool(verbosity and verbosity >= _ALL_LINES)
     if use_gloo:
+        _require(gloo_built(verbose=verbose), _NO_GLOO)
         gloo_run()
     elif use_mpi:
-        if not mpi_built(verbose=bool(verbosity)):
-            message = "MPI was asked for, but no MPI library was found; horovodrun doctor says more"
-            raise ValueError(message)
+        _require(mpi_built(verbose=verbose), _NO_MPI)
         mpi_run()
     elif use_jsrun:
-        if not lsf.LSFUtils.using_lsf():
-            message = "jsrun was asked for, but this is no LSF job (LSB_JOBID is not set)"
-            raise ValueError(message)
+        _require(mpi_built(verbose=verbose), _NO_MPI)
+        _require(lsf.LSFUtils.using_lsf(), _NO_LSF)
         js_run()
-    elif lsf.LSFUtils.using_lsf() and is_jsrun_installed():
-        js_run()
+    elif mpi_built(verbose=verbose):
+        if lsf.LSFUtils.using_lsf() and is_jsrun_installed():
+            js_run()
+        else:
+            mpi_run()
     else:
+        _require(gloo_built(verbose=verbose), _NO_CONTROLLER)
         gloo_run()
 
 
 def _check_all_hosts_ssh_successful(
-    host_addresses: Sequence[str], ssh_port: int | None = None, ssh_identity_file: str | None = None
+    host_addresses: Sequence[str],
+    ssh_port: int | None = None,
+    ssh_identity_file: str | None = None,
+    fn_cache: Any = None,
 ) -> bool:
-    """Whether every host lets this user in; RuntimeError that names the others."""
-    options = argparse.Namespace(
-        hosts=",".join(f"{host}:1" for host in host_addresses),
-        num_proc=len(host_addresses),
-        ssh_port=ssh_port,
-        ssh_identity_file=ssh_identity_file,
-    )
-    remote = [host for host in plan([*option_words(options), "true"])["hosts"] if not host["local"]]
-
-    def check(host: dict[str, Any]) -> str | None:
-        # All but the last word reach the host, in the way that the launcher would.
-        command = [*host["agent_command"][:-1], "true"]
-        try:
-            done = subprocess.run(  # noqa: S603 - the launcher's words
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_SSH_CHECK_SECONDS,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return f"{host['name']}: no answer within {_SSH_CHECK_SECONDS:.0f} seconds"
-        return None if done.returncode == 0 else f"{host['name']}: {done.stderr.strip()}"
-
-    answers = execute_function_multithreaded(check, [(host,) for host in remote]) or {}
-    problems = [answer for answer in answers.values() if answer]
-    if problems:
-        raise RuntimeError("ssh does not work for: " + "; ".join(problems))
-    return True
+    """Whether every host lets this user in; prints why others do not. A cache remembers success."""
+    key = f"ssh {','.join(host_addresses)} {ssh_port} {ssh_identity_file}"
+    if fn_cache is not None and fn_cache.get(key):
+        return True
+    closed = closed_hosts(host_addresses, ssh_port, ssh_identity_file)
+    for host, why in closed.items():
+        sys.stdout.write(f"ssh not successful for host {host}:\n{why}\n")
+    if fn_cache is not None and not closed:
+        fn_cache.put(key, True)
+    return not closed
 
 
 def run_commandline(arguments: Sequence[str] | None = None) -> NoReturn:

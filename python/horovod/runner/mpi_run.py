@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -160,6 +161,20 @@ def require_dict(env: Any) -> None:
         raise TypeError(message)
 
 
+def run_shell_line(line: str, settings: Any, env: dict[str, str], stdout: Any, stderr: Any) -> None:
+    """Become the shell line of a launcher; for a function, which gives results, run it to its end."""
+    if not settings.run_func_mode:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.execve("/bin/sh", ["/bin/sh", "-c", line], env)  # noqa: S606 - the line is shell text
+        return  # only where somebody took its place
+    code = safe_shell_exec.execute(line, env=env, stdout=stdout, stderr=stderr)
+    if code != 0:
+        launcher = "jsrun" if line.startswith("jsrun ") else "mpirun"
+        message = f"{launcher} failed with exit code {code}"
+        raise RuntimeError(message)
+
+
 def mpi_run(
     settings: Any,
     nics: Collection[str] | None,
@@ -179,11 +194,4 @@ def mpi_run(
     line = _mpi_line.mpirun_line(
         settings, nics, env, command, flags=flags, binding=binding, implementation=implementation
     )
-    environment = with_search_paths(env)
-    if not settings.run_func_mode:
-        os.execve("/bin/sh", ["/bin/sh", "-c", line], environment)  # noqa: S606 - the line is shell text
-        return  # only where somebody took its place
-    code = safe_shell_exec.execute(line, env=environment, stdout=stdout, stderr=stderr)
-    if code != 0:
-        message = f"mpirun failed with exit code {code}"
-        raise RuntimeError(message)
+    run_shell_line(line, settings, with_search_paths(env), stdout, stderr)

@@ -16,7 +16,7 @@ from horovod.runner._options import TUNABLES, option_words
 from horovod.runner.common.util import config_parser
 from horovod.runner.common.util.settings import Settings
 from horovod.runner.js_run import generate_jsrun_rankfile
-from horovod.runner.launch import is_gloo_used, parse_args
+from horovod.runner.launch import parse_args
 
 EVERYTHING = shlex.split(
     "-np 3 -H localhost:4 --start-timeout 7 --network-interfaces lo --output-filename logs --verbose "
@@ -115,11 +115,6 @@ def test_values_that_do_not_fit_are_refused() -> None:
         config_parser.validate_config_args(SimpleNamespace(cache_capacity=-1))
     with pytest.raises(ValueError, match="controller"):
         config_parser.set_args_from_config(SimpleNamespace(), {"controller": "smoke"}, ())
-
-
-def test_jobs_run_without_mpi_unless_it_is_asked_for() -> None:
-    assert is_gloo_used()
-    assert is_gloo_used(use_gloo=True)
 
 
 def test_the_rank_file_of_jsrun_is_the_launchers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
