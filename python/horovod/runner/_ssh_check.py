@@ -17,7 +17,7 @@ _ATTEMPTS = 5
 _ELSEWHERE = "192.0.2.1"
 
 
-def _way_to(ssh_port: int | None, ssh_identity_file: str | None) -> list[str]:
+def way_to(ssh_port: int | None, ssh_identity_file: str | None) -> list[str]:
     """The words before the name of a host: ssh and its options, or what takes its place."""
     options = argparse.Namespace(
         use_gloo=True,
@@ -53,7 +53,7 @@ def closed_hosts(
     hosts: Sequence[str], ssh_port: int | None = None, ssh_identity_file: str | None = None
 ) -> dict[str, str]:
     """The hosts that cannot be entered, and why; every one is tried a few times."""
-    way = _way_to(ssh_port, ssh_identity_file)
+    way = way_to(ssh_port, ssh_identity_file)
 
     def check(host: str) -> str | None:
         problem: str | None = None

@@ -122,7 +122,7 @@ def _find_nics(args: Any, remote: Sequence[str]) -> set[str] | None:
     return chosen
 
 
-def _settings(args: Any, hosts: str, num_proc: int | None) -> Settings:
+def _settings(args: Any, hosts: str | None, num_proc: int | None) -> Settings:
     return Settings(
         hosts=hosts,
         num_proc=num_proc,
@@ -175,7 +175,10 @@ def _run_static(args: Any) -> list[Any] | None:
             return
         env = dict(os.environ)
         config_parser.set_env_from_args(env, args)
-        launcher(_settings(args, hosts, num_proc), nics, env, args.command or [])
+        # jsrun gets the nodes of its job from the launcher unless others are named.
+        is_named = launcher is not js_run or args.hosts or args.hostfile
+        settings = _settings(args, hosts if is_named else None, num_proc)
+        launcher(settings, nics, env, args.command or [])
 
     run_controller(
         args.use_gloo,

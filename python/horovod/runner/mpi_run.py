@@ -17,7 +17,6 @@ from . import _mpi_line
 from ._failure import failure_text
 from ._job import run_program
 from ._options import option_words
-from ._program import NAME
 from .common.util import safe_shell_exec, tiny_shell_exec
 
 __all__ = [
@@ -149,8 +148,7 @@ def run_settings(
     words = [controller, *settings_words(settings, nics), "--", *command]
     ended = run_program(words, with_search_paths(env))
     if ended.code != 0:
-        launcher = {"--mpi": "mpirun", "--jsrun": "jsrun"}.get(controller, NAME)
-        raise RuntimeError(failure_text(ended, launcher))
+        raise RuntimeError(failure_text(ended))
 
 
 def require_dict(env: Any) -> None:
