@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from horovod._core import _native
@@ -12,10 +13,9 @@ __all__ = ["__version__", "run"]
 
 
 def __getattr__(name: str) -> Any:
-    """Resolve `run` at first use: the launcher is not needed by the processes it starts."""
-    if name == "run":
-        from horovod.runner import run  # noqa: PLC0415
-
-        return run
+    """Resolve `run` and `runner` at first use: the processes of a job do not need the launcher."""
+    if name in {"run", "runner"}:
+        runner = importlib.import_module("horovod.runner")
+        return runner if name == "runner" else runner.run
     message = f"module 'horovod' has no attribute {name!r}"
     raise AttributeError(message)

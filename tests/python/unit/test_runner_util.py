@@ -31,7 +31,7 @@ from horovod.runner.mpi_run import settings_words
 from horovod.runner.util.cache import Cache
 from horovod.runner.util.network import find_port, get_driver_ip, get_local_intfs
 from horovod.runner.util.streams import Pipe
-from horovod.runner.util.threads import execute_function_multithreaded, in_thread
+from horovod.runner.util.threads import execute_function_multithreaded, in_thread, on_event
 
 WAIT_SECONDS = 20
 
@@ -207,6 +207,48 @@ def test_a_cache_forgets_with_other_parameters(tmp_path: Path) -> None:
     assert Cache(str(tmp_path), 60, "same").get("key") == [1]
     assert Cache(str(tmp_path), 0, "same").get("key") is None
     assert Cache(str(tmp_path), 60, "other").get("key") is None
+
+
+def test_the_function_of_an_event_is_called_once_it_is_set() -> None:
+    event, called = threading.Event(), queue.Queue()
+    on_event(event, called.put, args=(7,))
+
+    event.set()
+
+    assert called.get(timeout=WAIT_SECONDS) == 7
+
+
+def test_a_stop_comes_before_the_event() -> None:
+    event, stop, called = threading.Event(), threading.Event(), []
+    thread = on_event(event, called.append, args=(7,), stop=stop, check_stop_interval_s=0.01, daemon=False)
+
+    stop.set()
+    thread.join(WAIT_SECONDS)
+
+    assert not thread.is_alive()
+    assert called == []
+
+
+def test_threads_refuse_what_they_cannot_use() -> None:
+    text = r"^args must be a tuple, not <class 'int'>, for a single argument use \(arg,\)$"
+    with pytest.raises(ValueError, match=text):
+        in_thread(print, args=1)
+    with pytest.raises(ValueError, match=text):
+        on_event(threading.Event(), print, args=1)
+    with pytest.raises(ValueError, match=r"^Event must not be None$"):
+        on_event(None, print)
+    with pytest.raises(ValueError, match=r"^Stop event must be given for non-daemon event thread$"):
+        on_event(threading.Event(), print, stop=None, daemon=False)
+
+
+def test_the_package_finds_its_runner_when_it_is_needed() -> None:
+    command = (
+        "import sys, horovod; assert 'horovod.runner' not in sys.modules; "
+        "print(horovod.runner.run is horovod.run, horovod.runner.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "True horovod.runner\n"
 
 
 def test_many_calls_give_results_by_index() -> None:

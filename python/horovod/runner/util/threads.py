@@ -11,6 +11,12 @@ from typing import Any
 _logger = logging.getLogger("horovod")
 
 
+def _check_arguments(args: Any) -> None:
+    if not isinstance(args, tuple):
+        message = f"args must be a tuple, not {type(args)}, for a single argument use (arg,)"
+        raise ValueError(message)  # noqa: TRY004 - type of the public API
+
+
 def in_thread(
     target: Callable[..., Any],
     args: Sequence[Any] = (),
@@ -19,9 +25,7 @@ def in_thread(
     silent: bool = False,
 ) -> threading.Thread:
     """Start a thread and return it. Silent: an exception of the target is only logged."""
-    if not isinstance(args, tuple):
-        message = f"args must be a tuple, not {type(args)}; for a single argument use (arg,)"
-        raise ValueError(message)  # noqa: TRY004 - type of the public API
+    _check_arguments(args)
 
     def quietly(*call_args: Any) -> None:
         try:
@@ -35,7 +39,7 @@ def in_thread(
 
 
 def on_event(
-    event: threading.Event,
+    event: threading.Event | None,
     func: Callable[..., Any],
     args: Sequence[Any] = (),
     stop: threading.Event | None = None,
@@ -43,7 +47,17 @@ def on_event(
     daemon: bool = True,
     silent: bool = False,
 ) -> threading.Thread:
-    """Call the function in a thread as soon as the event is set, unless `stop` comes first."""
+    """Call the function in a thread as soon as the event is set, unless `stop` comes first.
+
+    A thread that is no daemon keeps the process alive, so it needs `stop`.
+    """
+    if event is None:
+        message = "Event must not be None"
+        raise ValueError(message)
+    _check_arguments(args)
+    if stop is None and not daemon:
+        message = "Stop event must be given for non-daemon event thread"
+        raise ValueError(message)
     if stop is None:
 
         def wait_and_call() -> None:
