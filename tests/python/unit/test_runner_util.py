@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -155,8 +156,58 @@ def test_lines_carry_the_index() -> None:
     code = safe_shell_exec.execute("printf 'a\\nb'; echo c >&2; exit 3", stdout=out, stderr=err, index=7)
 
     assert code == 3
-    assert out.getvalue() == "[7]<stdout>:a\n[7]<stdout>:b\n"
+    assert out.getvalue() == "[7]<stdout>:a\n[7]<stdout>:b"
     assert err.getvalue() == "[7]<stderr>:c\n"
+
+
+def prefixed(text: str, prefix: str | None, index: int | None, with_timestamp: bool = False) -> str:
+    source, writer = os.pipe()
+    os.write(writer, text.encode())
+    os.close(writer)
+    out = io.StringIO()
+    with os.fdopen(source, "rb") as connection:
+        safe_shell_exec.prefix_connection(connection, out, prefix, index, with_timestamp)
+    return out.getvalue()
+
+
+def test_lines_have_a_prefix_if_all_of_it_is_known() -> None:
+    text = "one\rtwo\nthree"
+
+    assert prefixed(text, "x", 1) == "[1]<x>:one\r[1]<x>:two\n[1]<x>:three"
+    assert prefixed(text, None, 1) == prefixed(text, "x", None) == prefixed(text, None, None, True) == text
+
+
+def test_each_line_carries_its_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(1579521601, 1579521700))
+    monkeypatch.setattr(safe_shell_exec.time, "localtime", lambda _: time.gmtime(next(clock)))
+
+    assert prefixed("a\nb\n", "x", 1, True) == (
+        "Mon Jan 20 12:00:01 2020[1]<x>:a\nMon Jan 20 12:00:02 2020[1]<x>:b\n"
+    )
+
+
+def test_a_command_does_not_outlive_a_caller_that_is_killed() -> None:
+    program = (
+        "from horovod.runner.common.util import safe_shell_exec; "
+        "safe_shell_exec.execute('sleep 1000 & echo $!; wait')"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as caller:
+        child = os.pidfd_open(int(caller.stdout.readline()))
+
+        caller.kill()
+
+    assert select.select([child], [], [], WAIT_SECONDS)[0], "the command is still there"
+    os.close(child)
+
+
+def test_what_a_command_leaves_running_stays_when_it_has_ended() -> None:
+    out = io.StringIO()
+    safe_shell_exec.execute("sleep 1000 >/dev/null 2>&1 & echo $!", stdout=out)
+    left = os.pidfd_open(int(out.getvalue()))
+
+    assert not select.select([left], [], [], 0.2)[0]
+    signal.pidfd_send_signal(left, signal.SIGKILL)
+    os.close(left)
 
 
 def test_a_death_by_signal_is_a_code() -> None:

@@ -18,27 +18,37 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import IO, Any, TextIO
 
+from ._parent_watch import ParentWatch
+
 GRACEFUL_TERMINATION_TIME_S = 5
 _POLL_SECONDS = 0.05
 _CHUNK_BYTES = 1 << 16
 _LINE_END = re.compile(r"(?<=[\n\r])")
 
 
-def _prefix(stream: str, index: int | None, with_timestamp: bool) -> str:
-    if index is None:
+def _create_event(context: Any) -> Any:
+    """An event of a context; programs that start others under test replace this. Nothing here needs one."""
+    return context.Event()
+
+
+def _prefix(stream: str | None, index: int | None, with_timestamp: bool) -> str:
+    if index is None or stream is None:
         return ""
-    time_text = time.asctime() if with_timestamp else ""
+    time_text = time.asctime(time.localtime(time.time())) if with_timestamp else ""
     return f"{time_text}[{index}]<{stream}>:"
 
 
 def prefix_connection(
     src_connection: Any,
     dst_stream: TextIO,
-    prefix: str,
+    prefix: str | None,
     index: int | None,
     prefix_output_with_timestamp: bool,
 ) -> None:
-    """Copy bytes of a file to a text stream, whole lines with a prefix; a part of a line at the end."""
+    """Copy bytes of a file to a text stream by whole lines, at the end also a part of one.
+
+    Each begins with a prefix, if both `prefix` and `index` are given.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     rest = ""
     ended = False
@@ -47,7 +57,7 @@ def prefix_connection(
         ended = not data
         *lines, rest = _LINE_END.split(rest + decoder.decode(data, final=ended))
         if ended and rest:
-            lines.append(rest + "\n" if index is not None else rest)
+            lines.append(rest)
         dst_stream.writelines(_prefix(prefix, index, prefix_output_with_timestamp) + line for line in lines)
         dst_stream.flush()
 
@@ -102,9 +112,25 @@ def execute(
 ) -> int:
     """Run the command in a shell and return its exit code, 128 + S if signal S killed it.
 
-    Its processes are ended when one of the events is set or this call is interrupted. With an index,
-    every line of output begins with `[index]<stdout>:` or `[index]<stderr>:`.
+    Its processes are ended when one of the events is set, this call is interrupted or this process is
+    killed. With an index, every line of output begins with `[index]<stdout>:` or `[index]<stderr>:`.
     """
+    watch = ParentWatch(GRACEFUL_TERMINATION_TIME_S)
+    try:
+        return _execute(command, env, (stdout, stderr), index, events, prefix_output_with_timestamp, watch)
+    finally:
+        watch.dismiss()
+
+
+def _execute(
+    command: str,
+    env: Mapping[str, str] | None,
+    streams: tuple[TextIO | None, TextIO | None],
+    index: int | None,
+    events: Iterable[threading.Event] | None,
+    prefix_output_with_timestamp: bool,
+    watch: ParentWatch,
+) -> int:
     process = subprocess.Popen(  # noqa: S602 - the caller gives a shell command
         command,
         shell=True,
@@ -114,10 +140,11 @@ def execute(
         env=None if env is None else dict(env),
         start_new_session=True,
     )
+    watch.guard(process.pid)
     copiers = []
     for source, destination, name in (
-        (process.stdout, stdout or sys.stdout, "stdout"),
-        (process.stderr, stderr or sys.stderr, "stderr"),
+        (process.stdout, streams[0] or sys.stdout, "stdout"),
+        (process.stderr, streams[1] or sys.stderr, "stderr"),
     ):
         arguments = (source, destination, name, index, prefix_output_with_timestamp)
         copiers.append(threading.Thread(target=_copy_to_end, args=arguments, daemon=True))
