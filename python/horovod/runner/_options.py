@@ -1,8 +1,9 @@
-"""Options as Python programs hold them (attributes of an object), as words of a command line."""
+"""Options as Python programs hold them (attributes of an object), as words of a command line and back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 # Attribute, and the option that takes its value.
@@ -65,10 +66,17 @@ _TUNABLE_SWITCHES = {
     "timeline_mark_cycles": ("--timeline-mark-cycles", "--no-timeline-mark-cycles"),
     "no_stall_check": ("--no-stall-check", "--stall-check"),
     "mpi_threads_disable": ("--mpi-threads-disable", "--no-mpi-threads-disable"),
-    "log_hide_timestamp": ("--log-without-timestamp", "--log-with-timestamp"),
+    "log_with_timestamp": ("--log-with-timestamp", "--log-without-timestamp"),
 }
 
+# What the launcher calls the opposite of log_with_timestamp.
+_HIDE_TIMESTAMP = "log_hide_timestamp"
+
 TUNABLES = (*_TUNABLE_VALUES, *_TUNABLE_SWITCHES)
+
+
+def _opposite(value: bool | None) -> bool | None:
+    return None if value is None else not value
 
 
 def _values(args: Any, options: dict[str, str]) -> list[str]:
@@ -83,9 +91,25 @@ def tunable_words(args: Any, only: Iterable[str] = TUNABLES) -> list[str]:
     words = _values(args, {name: flag for name, flag in _TUNABLE_VALUES.items() if name in wanted})
     for name, (on, off) in _TUNABLE_SWITCHES.items():
         value = getattr(args, name, None)
+        if name == "log_with_timestamp" and value is None and hasattr(args, _HIDE_TIMESTAMP):
+            value = _opposite(getattr(args, _HIDE_TIMESTAMP))
         if name in wanted and value is not None:
             words.append(on if value else off)
     return words
+
+
+def parsed_options(planned: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a plan under the names of attributes; warns of words that are obsolete."""
+    options = dict(planned["options"])
+    hide = options.pop(_HIDE_TIMESTAMP)
+    options["log_with_timestamp"] = _opposite(hide)
+    options["nics"] = None if options["nics"] is None else set(options["nics"])
+    for text in planned["warnings"]:
+        # Those about a configuration file are told by the launcher when it starts the job.
+        if text.startswith("--"):
+            # Of the caller of the function that reads a command line.
+            warnings.warn(text, DeprecationWarning, stacklevel=3)
+    return options
 
 
 def option_words(args: Any) -> list[str]:

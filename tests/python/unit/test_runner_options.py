@@ -8,11 +8,13 @@ import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from horovod.runner import _HorovodArgs
-from horovod.runner._options import TUNABLES, option_words
+from horovod.runner._options import TUNABLES, option_words, parsed_options
+from horovod.runner._program import plan
 from horovod.runner.common.util import config_parser
 from horovod.runner.common.util.settings import Settings
 from horovod.runner.js_run import generate_jsrun_rankfile
@@ -32,10 +34,14 @@ EVERYTHING = shlex.split(
 )
 
 
-def test_every_option_survives_the_way_to_python_and_back() -> None:
-    first = parse_args([*EVERYTHING, "python", "-u", "train.py"])
+def parsed(*words: str) -> Any:
+    return SimpleNamespace(**parsed_options(plan(["-np", "1", *words])))
 
-    second = parse_args([*option_words(first), "--", *first.command])
+
+def test_every_option_survives_the_way_to_python_and_back() -> None:
+    first = parsed(*EVERYTHING, "python", "-u", "train.py")
+
+    second = parsed(*option_words(first), "--", *first.command)
 
     assert vars(second) == vars(first)
     absent = {name for name in TUNABLES if getattr(first, name) is None}
@@ -43,6 +49,30 @@ def test_every_option_survives_the_way_to_python_and_back() -> None:
     assert (first.num_proc, first.fusion_threshold_mb, first.cycle_time_ms) == (3, 10, 20.0)
     assert (first.nics, first.cooldown_range, first.max_num_proc) == ({"lo"}, [2, 9], 4)
     assert first.command == ["python", "-u", "train.py"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [([], None), (["--log-with-timestamp"], True), (["--log-without-timestamp"], False)],
+)
+def test_whether_the_log_has_times_is_said_positively(words: list[str], expected: bool | None) -> None:
+    args = parsed(*words, "true")
+
+    assert args.log_with_timestamp is expected
+    assert option_words(args) == ["--num-proc=1", *words]
+    assert not hasattr(args, "log_hide_timestamp")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--network-interface", "lo,eth0"], "--network-interface takes one interface"),
+        (["--log-hide-timestamp"], "--log-hide-timestamp is obsolete: use --log-without-timestamp"),
+    ],
+)
+def test_words_that_are_obsolete_warn(words: list[str], text: str) -> None:
+    with pytest.warns(DeprecationWarning, match=text):
+        parsed(*words, "true")
 
 
 def test_arguments_of_the_process_are_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +137,39 @@ def test_a_configuration_fills_in_what_the_command_line_left_open() -> None:
 
     assert (args.cycle_time_ms, args.fusion_threshold_mb, args.no_stall_check) == (5.0, 3, True)
     assert (args.timeline_filename, args.use_mpi) == ("it's.json", True)
+
+
+def test_a_configuration_leaves_times_of_the_log_as_the_command_line_has_them() -> None:
+    config = {"logging": {"with_timestamp": False}}
+    open_args, given = SimpleNamespace(), SimpleNamespace(log_with_timestamp=True)
+
+    config_parser.set_args_from_config(open_args, config, set())
+    config_parser.set_args_from_config(given, config, {"log_with_timestamp"})
+
+    assert open_args.log_with_timestamp is False
+    assert given.log_with_timestamp is True
+    assert config_parser.set_env_from_args({}, open_args) == {config_parser.HOROVOD_LOG_HIDE_TIME: "1"}
+
+
+def test_sections_without_enabled_have_a_default() -> None:
+    args = SimpleNamespace(autotune=True, no_stall_check=True)
+    config = {"autotune": {"warmup_samples": 2}, "stall_check": {"warning_time_seconds": 9}}
+
+    config_parser.set_args_from_config(args, config, set())
+
+    assert (args.autotune, args.autotune_warmup_samples) == (False, 2)
+    assert (args.no_stall_check, args.stall_check_warning_time_seconds) == (False, 9)
+    kept = SimpleNamespace(autotune=True, no_stall_check=True)
+    config_parser.set_args_from_config(kept, config, {"autotune", "no_stall_check"})
+    assert kept.autotune
+    assert kept.no_stall_check
+
+
+def test_tcp_keeps_nccl_from_infiniband() -> None:
+    env = config_parser.set_env_from_args({}, SimpleNamespace(tcp_flag=True))
+
+    assert env == {config_parser.NCCL_IB_DISABLE: "1"}
+    assert config_parser.set_env_from_args({}, SimpleNamespace(tcp_flag=None)) == {}
 
 
 def test_values_that_do_not_fit_are_refused() -> None:

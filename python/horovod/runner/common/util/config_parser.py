@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Collection, Mapping, MutableMapping
 from typing import Any
 
-from horovod.runner._options import TUNABLES, tunable_words
+from horovod.runner._options import TUNABLES, parsed_options, tunable_words
 from horovod.runner._program import plan
 
 HOROVOD_FUSION_THRESHOLD = "HOROVOD_FUSION_THRESHOLD"
@@ -28,6 +28,7 @@ HOROVOD_STALL_CHECK_TIME_SECONDS = "HOROVOD_STALL_CHECK_TIME_SECONDS"
 HOROVOD_STALL_SHUTDOWN_TIME_SECONDS = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"
 HOROVOD_MPI_THREADS_DISABLE = "HOROVOD_MPI_THREADS_DISABLE"
 HOROVOD_NUM_NCCL_STREAMS = "HOROVOD_NUM_NCCL_STREAMS"
+NCCL_IB_DISABLE = "NCCL_IB_DISABLE"
 HOROVOD_THREAD_AFFINITY = "HOROVOD_THREAD_AFFINITY"
 HOROVOD_GLOO_TIMEOUT_SECONDS = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 HOROVOD_LOG_LEVEL = "HOROVOD_LOG_LEVEL"
@@ -35,6 +36,9 @@ HOROVOD_LOG_HIDE_TIME = "HOROVOD_LOG_HIDE_TIME"
 LOG_LEVELS = ["TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "FATAL"]
 
 _CONTROLLERS = ("use_gloo", "use_mpi")
+
+# Sections that say something by being there: whether what they are about is switched on.
+_ENABLED_BY_DEFAULT = {"autotune": False, "stall_check": True}
 
 
 def _scalar(value: Any) -> str:
@@ -50,6 +54,8 @@ def _yaml(config: Mapping[str, Any]) -> str:
     for section, content in config.items():
         if isinstance(content, Mapping):
             given = {key: value for key, value in content.items() if value is not None}
+            if given and section in _ENABLED_BY_DEFAULT:
+                given.setdefault("enabled", _ENABLED_BY_DEFAULT[section])
             if given:
                 lines.append(f"{section}:")
                 lines += [f"  {key}: {_scalar(value)}" for key, value in given.items()]
@@ -63,7 +69,8 @@ def set_args_from_config(args: Any, config: Mapping[str, Any], override_args: Co
     with tempfile.NamedTemporaryFile("w", prefix="horovod-config-", suffix=".yaml") as file:
         file.write(_yaml(config))
         file.flush()
-        options = plan(["--num-proc=1", f"--config-file={file.name}", "true"], environment={})["options"]
+        planned = plan(["--num-proc=1", f"--config-file={file.name}", "true"], environment={})
+    options = parsed_options(planned)
     for name in TUNABLES:
         if name not in override_args and options[name] is not None:
             setattr(args, name, options[name])
@@ -80,6 +87,7 @@ def validate_config_args(args: Any) -> None:
 
 def set_env_from_args(env: MutableMapping[str, str], args: Any) -> MutableMapping[str, str]:
     """Set the variables by which workers learn the options that are given; others stay as they are."""
-    planned = plan(["--num-proc=1", *tunable_words(args), "true"], environment={})
+    words = [*tunable_words(args), *(["--tcp"] if getattr(args, "tcp_flag", None) else [])]
+    planned = plan(["--num-proc=1", *words, "true"], environment={})
     env.update(planned["flag_environment"])
     return env
