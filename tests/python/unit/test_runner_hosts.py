@@ -1,4 +1,4 @@
-"""Hosts, and the places of ranks on them; the launcher decides the places."""
+"""Hosts, and the places of ranks on them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from horovod.runner._program import plan
 from horovod.runner.common.util import hosts
 from horovod.runner.common.util.hosts import HostInfo, SlotInfo
 
@@ -71,6 +72,41 @@ def test_the_name_that_was_given_for_this_machine_is_kept() -> None:
     found = hosts.get_host_assignments([HostInfo("localhost", 2)], 2)
 
     assert [slot.hostname for slot in found] == ["localhost", "localhost"]
+
+
+def test_a_host_is_its_name() -> None:
+    found = hosts.get_host_assignments(hosts.parse_hosts("localhost:2,127.0.0.1:2"), 4)
+
+    assert [slot.hostname for slot in found] == ["localhost"] * 2 + ["127.0.0.1"] * 2
+    assert [slot.local_rank for slot in found] == [0, 1, 0, 1]
+    assert [slot.cross_rank for slot in found] == [0, 0, 1, 1]
+    assert {(slot.local_size, slot.cross_size) for slot in found} == {(2, 2)}
+
+
+@pytest.mark.parametrize("text", ["a:3,b:1,c:2", "a:1,b:1,a:2", "a:1"])
+def test_places_are_those_of_the_launcher(text: str) -> None:
+    found = hosts.get_host_assignments(hosts.parse_hosts(text), 1)
+
+    planned = plan([f"--num-proc={len(found)}", f"--hosts={text}", "true"], environment={})["ranks"]
+    assert [vars(slot) for slot in found] == [
+        {name: rank[name] for name in vars(found[0])} for rank in planned
+    ]
+
+
+def test_a_maximum_of_none_leaves_no_places() -> None:
+    given = hosts.parse_hosts("worker-0:2")
+
+    assert hosts.get_host_assignments(given, 0, 0) == []
+    with pytest.raises(ValueError, match="only 0 slots"):
+        hosts.get_host_assignments(given, 1, 0)
+
+
+def test_slots_of_a_host_can_be_changed() -> None:
+    host = HostInfo("worker-0", 1)
+
+    host.slots += 1
+
+    assert len(hosts.get_host_assignments([host], 2)) == 2
 
 
 def test_a_place_survives_its_text() -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from horovod.runner._program import plan
 
 _ITEM = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:.%\w-]+\]):(?P<slots>[0-9]+)")
 _LINE = re.compile(
@@ -16,7 +14,7 @@ _LINE = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class HostInfo:
     """A host, and how many ranks it takes."""
 
@@ -91,33 +89,32 @@ def get_host_assignments(
 ) -> list[SlotInfo]:
     """The place of every rank: all slots up to `max_num_proc`; ValueError with fewer than `min_num_proc`.
 
-    The launcher decides, so names of this machine count as one host.
+    Ranks fill host after host; a host is its name, which is not resolved. So this is the one place besides
+    the launcher that knows the order of ranks: that tells hosts apart by what their names mean.
     """
-    slots = sum(host.slots for host in hosts)
-    if slots < min_num_proc:
-        message = f"{min_num_proc} processes were requested, but the hosts have only {slots} slots"
+    slots: Counter[str] = Counter()
+    for host in hosts:
+        slots[host.hostname] += host.slots
+    places = [(name, local_rank) for name, count in slots.items() for local_rank in range(count)]
+    places = places[:max_num_proc]
+    if len(places) < min_num_proc:
+        message = f"{min_num_proc} processes were requested, but the hosts have only {len(places)} slots"
         raise ValueError(message)
-    size = slots if max_num_proc is None else min(slots, max_num_proc)
-    text = ",".join(f"{host.hostname}:{host.slots}" for host in hosts)
-    planned = plan([f"--num-proc={size}", f"--hosts={text}", "true"], environment={})
-    return [_slot(rank, _given_names(planned, hosts)) for rank in planned["ranks"]]
-
-
-def _given_names(planned: dict[str, Any], hosts: Sequence[HostInfo]) -> dict[str, str]:
-    """The launcher's name of a host -> the caller's; they differ for 'localhost'."""
-    pairs = list(zip(planned["hosts"], hosts, strict=False))
-    if any(found["slots"] != given.slots for found, given in pairs):
-        return {}  # several names were one host, which has the launcher's name
-    return {found["name"]: given.hostname for found, given in pairs}
-
-
-def _slot(rank: dict[str, Any], names: dict[str, str]) -> SlotInfo:
-    return SlotInfo(
-        hostname=names.get(rank["hostname"], rank["hostname"]),
-        rank=rank["rank"],
-        local_rank=rank["local_rank"],
-        cross_rank=rank["cross_rank"],
-        size=rank["size"],
-        local_size=rank["local_size"],
-        cross_size=rank["cross_size"],
-    )
+    local_sizes = Counter(name for name, _ in places)
+    cross_sizes = Counter(local_rank for _, local_rank in places)
+    cross_ranks: Counter[int] = Counter()
+    found = []
+    for rank, (name, local_rank) in enumerate(places):
+        found.append(
+            SlotInfo(
+                hostname=name,
+                rank=rank,
+                local_rank=local_rank,
+                cross_rank=cross_ranks[local_rank],
+                size=len(places),
+                local_size=local_sizes[name],
+                cross_size=cross_sizes[local_rank],
+            )
+        )
+        cross_ranks[local_rank] += 1
+    return found
