@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from horovod.runner import _program
+from horovod.runner import _program, gloo_run, launch
 from horovod.runner.common.util import (
     codec,
     env,
@@ -29,6 +29,7 @@ from horovod.runner.common.util import (
 from horovod.runner.common.util.timeout import Timeout, TimeoutException
 from horovod.runner.elastic.settings import ElasticSettings
 from horovod.runner.mpi_run import settings_words
+from horovod.runner.util import network as util_network
 from horovod.runner.util.cache import Cache
 from horovod.runner.util.network import find_port, get_driver_ip, get_local_intfs
 from horovod.runner.util.streams import Pipe
@@ -110,6 +111,9 @@ def test_addresses_of_this_machine_are_known() -> None:
     assert network.resolve_host_address("localhost") == "127.0.0.1"
     assert network.resolve_host_address("no-such-host.invalid") is None
     assert network.filter_local_addresses(["localhost", "no-such-host.invalid"]) == ["no-such-host.invalid"]
+    assert gloo_run.network.get_driver_ip is launch.network.get_driver_ip is get_driver_ip
+    assert util_network.get_local_host_addresses is network.get_local_host_addresses
+    assert util_network.resolve_host_address is network.resolve_host_address
     assert get_local_intfs() == {"lo"}
     assert get_driver_ip(["lo"]) == "127.0.0.1"
     with pytest.raises(RuntimeError, match="no-such-nic"):
@@ -121,11 +125,23 @@ def test_a_port_in_use_is_passed_over() -> None:
 
     def serve(address: tuple[str, int]) -> str:
         tried.append(address[1])
-        if len(tried) < 3:
+        if len(tried) == 1:
             raise OSError(98, "in use")
+        if len(tried) == 2:
+            raise RuntimeError(address)
         return "server"
 
     assert find_port(serve) == ("server", tried[2])
+
+
+def test_a_factory_that_takes_no_port_at_all_is_an_error_with_its_own() -> None:
+    def serve(address: tuple[str, int]) -> None:
+        raise KeyError(address[0])
+
+    with pytest.raises(RuntimeError, match=r"^Unable to find a port to bind to.*KeyError") as raised:
+        find_port(serve)
+
+    assert isinstance(raised.value.__cause__, KeyError)
 
 
 def test_settings_become_a_command_line() -> None:

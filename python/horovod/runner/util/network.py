@@ -1,8 +1,7 @@
-"""Interfaces and ports of this machine."""
+"""Interfaces, addresses and ports of this machine, and addresses of others."""
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import random
 import socket
@@ -29,6 +28,19 @@ def local_addresses() -> dict[str, set[str]]:
     return found
 
 
+def get_local_host_addresses() -> set[str]:
+    """The IPv4 addresses of all interfaces of this machine."""
+    return {address for addresses in local_addresses().values() for address in addresses}
+
+
+def resolve_host_address(host_name: str) -> str | None:
+    """The IPv4 address of a name; None if it has none."""
+    try:
+        return socket.gethostbyname(host_name)
+    except OSError:
+        return None
+
+
 def get_local_intfs(nic: str | None = None) -> set[str]:
     """The interfaces with the address 127.0.0.1, or `nic` if it is one of them."""
     loopback = {name for name, addresses in local_addresses().items() if "127.0.0.1" in addresses}
@@ -37,15 +49,8 @@ def get_local_intfs(nic: str | None = None) -> set[str]:
 
 def filter_local_addresses(all_host_names: Sequence[str]) -> list[str]:
     """The names that are not of this machine."""
-    own = {address for addresses in local_addresses().values() for address in addresses}
-
-    def is_remote(name: str) -> bool:
-        try:
-            return socket.gethostbyname(name) not in own
-        except OSError:
-            return True
-
-    return [name for name in all_host_names if is_remote(name)]
+    own = get_local_host_addresses()
+    return [name for name in all_host_names if resolve_host_address(name) not in own]
 
 
 def get_driver_ip(nics: Collection[str] | None) -> str:
@@ -61,13 +66,13 @@ def get_driver_ip(nics: Collection[str] | None) -> str:
 
 
 def find_port(server_factory: Callable[[tuple[str, int]], Any]) -> tuple[Any, int]:
-    """Call the factory with ('', port) until a port is free, and return its result and the port."""
+    """Call the factory with ('', port) until it raises nothing, and return its result and the port."""
     first = random.randint(_LOWEST_PORT, _HIGHEST_PORT)  # noqa: S311 - only spreads
+    refusal: Exception | None = None
     for port in (*range(first, _HIGHEST_PORT + 1), *range(_LOWEST_PORT, first)):
         try:
             return server_factory(("", port)), port
-        except OSError as error:
-            if error.errno not in {errno.EADDRINUSE, errno.EACCES}:
-                raise
-    message = "no port is free"
-    raise RuntimeError(message)
+        except Exception as error:  # noqa: BLE001 - servers of programs have errors of their own
+            refusal = error
+    message = f"Unable to find a port to bind to: the last one was refused with {refusal!r}"
+    raise RuntimeError(message) from refusal

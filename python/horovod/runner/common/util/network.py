@@ -1,15 +1,21 @@
-"""Addresses of this machine and of others."""
+"""Addresses of this machine and of others, and what goes wrong when a service is looked for there."""
 
 from __future__ import annotations
 
-import socket
-
-from horovod.runner.util.network import filter_local_addresses, find_port, get_local_intfs, local_addresses
+from horovod.runner.util.network import (
+    filter_local_addresses,
+    find_port,
+    get_driver_ip,
+    get_local_host_addresses,
+    get_local_intfs,
+    resolve_host_address,
+)
 
 __all__ = [
     "NoValidAddressesFound",
     "filter_local_addresses",
     "find_port",
+    "get_driver_ip",
     "get_local_host_addresses",
     "get_local_intfs",
     "resolve_host_address",
@@ -18,16 +24,3 @@ __all__ = [
 
 class NoValidAddressesFound(Exception):  # noqa: N818 - name of the public interface
     """A service answers at none of the addresses that it is said to have."""
-
-
-def get_local_host_addresses() -> set[str]:
-    """The IPv4 addresses of all interfaces of this machine."""
-    return {address for addresses in local_addresses().values() for address in addresses}
-
-
-def resolve_host_address(host_name: str) -> str | None:
-    """The IPv4 address of a name; None if it has none."""
-    try:
-        return socket.gethostbyname(host_name)
-    except OSError:
-        return None
