@@ -84,9 +84,17 @@ def test_a_dispatcher_is_found_by_those_who_wait_and_those_who_come_later(client
 
     assert address() == "grpc://10.0.0.1:5"
     assert client.wait_for_dispatcher_registration(1, 0) == "grpc://10.0.0.1:5"
-    with pytest.raises(ValueError, match=r"dispatcher 1 is registered with address grpc://10\.0\.0\.1:5"):
+    text = (
+        "Dispatcher with id 1 has already been registered under different address "
+        r"grpc://10\.0\.0\.1:5: grpc://10\.0\.0\.2:5"
+    )
+    with pytest.raises(ValueError, match=f"^{text}$"):
         client.register_dispatcher(1, "grpc://10.0.0.2:5")
-    with pytest.raises(TimeoutException, match="dispatcher 0"):
+    text = (
+        r"Timed out waiting for dispatcher 0 to register\. Try to find out what takes the dispatcher so long "
+        r"to register or increase timeout\. Timeout after 0\.1 seconds\."
+    )
+    with pytest.raises(TimeoutException, match=f"^{text}$"):
         client.wait_for_dispatcher_registration(0, 0.1)
 
 
@@ -94,14 +102,36 @@ def test_workers_are_counted_for_each_dispatcher(client):
     client.register_worker_for_dispatcher(0, 0)
     client.register_worker_for_dispatcher(1, 1)
     client.register_worker_for_dispatcher(1, 1)
-    with pytest.raises(TimeoutException, match="workers of dispatcher 1"):
+    text = (
+        r"Timed out waiting for workers for dispatcher 1 to register\. Try to find out what takes the "
+        r"workers so long to register or increase timeout\. Timeout after 0\.1 seconds\."
+    )
+    with pytest.raises(TimeoutException, match=f"^{text}$"):
         client.wait_for_dispatcher_worker_registration(1, 0.1)
 
     client.register_worker_for_dispatcher(1, 2)
 
     client.wait_for_dispatcher_worker_registration(1, WAIT_SECONDS)
-    with pytest.raises(TimeoutException, match="workers of dispatcher 0"):
+    with pytest.raises(TimeoutException, match="workers for dispatcher 0"):
         client.wait_for_dispatcher_worker_registration(0, 0.1)
+
+
+def test_it_runs_until_it_is_ended(client):
+    assert client.is_running()
+
+    client.shutdown()
+
+    client._wait_for_shutdown_thread.join(WAIT_SECONDS)
+    assert not client.is_running()
+
+
+def test_a_service_that_is_gone_does_not_run():
+    service = ComputeService(1, 1, KEY)
+    client = ComputeClient(service.addresses(), KEY)
+
+    service.shutdown()
+
+    assert not client.is_running()
 
 
 def test_dispatchers_that_there_are_not(client):

@@ -94,8 +94,12 @@ def test_a_timeout_says_what_was_waited_for() -> None:
     assert Timeout(WAIT_SECONDS, "x").remaining() > 0
     over = Timeout(0, "no {activity} within {timeout} seconds")
 
-    with pytest.raises(TimeoutException, match="no hosts within 0 seconds"):
+    text = r"^no hosts within 0 seconds\. Timeout after 0 seconds\.$"
+    with pytest.raises(TimeoutException, match=text) as raised:
         over.check_time_out_for("hosts")
+    assert raised.value.message == str(raised.value)
+    with pytest.raises(TimeoutException, match=r"^late: x\. Timeout after 0 seconds\.$"):
+        Timeout(0, "late: {activity}.").check_time_out_for("x")
 
 
 def test_processes_of_one_host_have_the_same_hash() -> None:

@@ -25,8 +25,8 @@ class Roster:
             known = self._addresses[self._checked(dispatcher_id)]
             if known is not None and known != address:
                 message = (
-                    f"dispatcher {dispatcher_id} is registered with address {known}, "
-                    f"it cannot be registered with {address}"
+                    f"Dispatcher with id {dispatcher_id} has already been registered under "
+                    f"different address {known}: {address}"
                 )
                 raise ValueError(message)
             self._addresses[dispatcher_id] = address

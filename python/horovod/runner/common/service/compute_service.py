@@ -6,11 +6,12 @@ ComputeClient. Whoever has the key may ask; see _messages.py for what goes over 
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any
 
-from horovod.runner.common.util.timeout import TimeoutException
+from horovod.runner.common.util.timeout import Timeout
 
 from ._client import Addresses, Client
 from ._roster import Roster
@@ -18,6 +19,11 @@ from ._server import Server
 
 _LONGEST_WAIT_SECONDS = 5.0
 """What one question waits for at most; a longer wait asks again, and so notices that the service is gone."""
+
+_TOO_LATE = (
+    "Timed out waiting for {{activity}}. Try to find out what takes the {who} so long to register "
+    "or increase timeout."
+)
 
 _ERRORS = {"IndexError": IndexError, "ValueError": ValueError}
 
@@ -120,11 +126,9 @@ class ComputeClient:
 
     def wait_for_dispatcher_registration(self, dispatcher_id: int, timeout: float) -> str:
         """Return the address of a dispatcher; TimeoutException if it has not come after so many seconds."""
-        address = self._wait("wait_for_dispatcher", timeout, dispatcher=dispatcher_id)
-        if not isinstance(address, str):
-            message = f"Timed out waiting for dispatcher {dispatcher_id} to register, after {timeout} s."
-            raise TimeoutException(message)
-        return address
+        deadline = Timeout(timeout, _TOO_LATE.format(who="dispatcher"))
+        activity = f"dispatcher {dispatcher_id} to register"
+        return str(self._wait("wait_for_dispatcher", deadline, activity, dispatcher_id))
 
     def register_worker_for_dispatcher(self, dispatcher_id: int, worker_id: int) -> None:
         """Say that a worker of a dispatcher is ready."""
@@ -132,11 +136,9 @@ class ComputeClient:
 
     def wait_for_dispatcher_worker_registration(self, dispatcher_id: int, timeout: float) -> None:
         """Wait for all workers of a dispatcher; TimeoutException if some are missing after that time."""
-        if not self._wait("wait_for_workers", timeout, dispatcher=dispatcher_id):
-            message = (
-                f"Timed out waiting for workers of dispatcher {dispatcher_id} to register, after {timeout} s."
-            )
-            raise TimeoutException(message)
+        deadline = Timeout(timeout, _TOO_LATE.format(who="workers"))
+        activity = f"workers for dispatcher {dispatcher_id} to register"
+        self._wait("wait_for_workers", deadline, activity, dispatcher_id)
 
     def shutdown(self) -> None:
         """End the tf.data service: all who wait for that go on."""
@@ -144,16 +146,35 @@ class ComputeClient:
 
     def wait_for_shutdown(self) -> None:
         """Wait until somebody ends it; an error if the service goes away without that."""
-        while not self._wait("wait_for_shutdown", _LONGEST_WAIT_SECONDS):
+        while not self._ask("wait_for_shutdown", seconds=_LONGEST_WAIT_SECONDS):
             pass
 
-    def _wait(self, call: str, timeout: float, **arguments: Any) -> Any:
-        end = time.monotonic() + timeout
+    def is_running(self) -> bool:
+        """Whether the service answers and nobody has ended it; asks it."""
+        try:
+            return not self._ask("wait_for_shutdown", seconds=0.0)
+        except ConnectionError:
+            return False
+
+    @property
+    def _wait_for_shutdown_thread(self) -> threading.Thread:
+        """A thread that ends with the service. Suites of programs join it before they ask is_running()."""
+
+        def wait() -> None:
+            with suppress(ConnectionError):
+                self.wait_for_shutdown()
+
+        thread = threading.Thread(target=wait, daemon=True)
+        thread.start()
+        return thread
+
+    def _wait(self, call: str, deadline: Timeout, activity: str, dispatcher_id: int) -> Any:
         while True:
-            seconds = min(max(end - time.monotonic(), 0.0), _LONGEST_WAIT_SECONDS)
-            result = self._ask(call, seconds=seconds, **arguments)
-            if result or time.monotonic() >= end:
+            seconds = min(deadline.remaining(), _LONGEST_WAIT_SECONDS)
+            result = self._ask(call, seconds=seconds, dispatcher=dispatcher_id)
+            if result:
                 return result
+            deadline.check_time_out_for(activity)
 
     def _ask(self, call: str, **arguments: Any) -> Any:
         answer = self._client.ask({"call": call, **arguments}, float(arguments.get("seconds", 0.0)))

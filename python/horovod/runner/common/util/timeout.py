@@ -8,9 +8,14 @@ import time
 class TimeoutException(Exception):  # noqa: N818 - name of the public interface
     """Something did not happen in time."""
 
+    def __init__(self, message: str) -> None:
+        """Keep the text where programs look for it."""
+        super().__init__(message)
+        self.message = message
+
 
 class Timeout:
-    """Counts from its creation. `message` may hold {timeout}: the seconds that were allowed."""
+    """Counts from its creation. `message` may hold {activity}, and {timeout}: the seconds allowed."""
 
     def __init__(self, timeout: float, message: str) -> None:
         """Start to count; `timeout` in seconds."""
@@ -29,5 +34,7 @@ class Timeout:
     def check_time_out_for(self, activity: str) -> None:
         """Raise TimeoutException if the time is over."""
         if self.timed_out():
-            text = self._message.format(activity=activity, timeout=self._timeout)
-            raise TimeoutException(text)
+            text = self._message.format(activity=activity, timeout=self._timeout).rstrip()
+            stop = "" if text.endswith(".") else "."
+            message = f"{text}{stop} Timeout after {self._timeout} seconds."
+            raise TimeoutException(message)
