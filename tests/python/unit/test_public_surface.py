@@ -40,6 +40,7 @@ MODULES = [
     "horovod.runner.util.cache",
     "horovod.runner.util.lsf",
     "horovod.runner.util.network",
+    "horovod.runner.util.remote",
     "horovod.runner.util.streams",
     "horovod.runner.util.threads",
     "horovod.torch",

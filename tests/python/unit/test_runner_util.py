@@ -32,6 +32,7 @@ from horovod.runner.mpi_run import settings_words
 from horovod.runner.util import network as util_network
 from horovod.runner.util.cache import Cache
 from horovod.runner.util.network import find_port, get_driver_ip, get_local_intfs
+from horovod.runner.util.remote import get_remote_command, get_ssh_command
 from horovod.runner.util.streams import Pipe
 from horovod.runner.util.threads import execute_function_multithreaded, in_thread, on_event
 
@@ -164,6 +165,18 @@ def test_settings_become_a_command_line() -> None:
         "--network-interfaces=eth0,eth1",
     ]
     assert ElasticSettings(None, 1, 2, 3, 4, num_proc=2).elastic
+
+
+def test_a_command_for_another_host_is_shell_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    ssh = "ssh -o PasswordAuthentication=no -o StrictHostKeyChecking=no"
+    monkeypatch.delenv("OMPI_MCA_plm_rsh_agent", raising=False)
+
+    assert get_ssh_command("true", "gpu1") == f"{ssh} gpu1    true"
+    assert get_remote_command("'a b'", "gpu1", 22, "my key", 10) == (
+        f"{ssh} gpu1 -p 22 -i 'my key' -o ConnectTimeout=10 'a b'"
+    )
+    monkeypatch.setenv("OMPI_MCA_plm_rsh_agent", "/etc/mpi/kubexec.sh")
+    assert get_remote_command("true", "gpu1", 22) == "/etc/mpi/kubexec.sh gpu1 true"
 
 
 def test_a_short_command_gives_output_and_code() -> None:

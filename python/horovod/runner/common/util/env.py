@@ -1,10 +1,12 @@
-"""What the environment of a process says about its place in a job."""
+"""What the environment of a process says about its place in a job, and what of it others may get."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping
+
+KUBEFLOW_MPI_EXEC = "/etc/mpi/kubexec.sh"
 
 _PAIRS = (
     ("HOROVOD_RANK", "HOROVOD_SIZE"),
@@ -19,6 +21,12 @@ _NOT_EXPORTABLE = re.compile(r"BASH_FUNC_.*|OLDPWD|.*CUDA_VISIBLE_DEVICES|_HOROV
 def is_exportable(name: str) -> bool:
     """Whether a variable is passed to workers of other hosts."""
     return _NOT_EXPORTABLE.fullmatch(name) is None
+
+
+def is_kubeflow_mpi(environment: Mapping[str, str] | None = None) -> bool:
+    """Whether this is a job of Kubeflow's MPI operator, whose hosts are reached by KUBEFLOW_MPI_EXEC."""
+    variables = os.environ if environment is None else environment
+    return variables.get("OMPI_MCA_plm_rsh_agent") == KUBEFLOW_MPI_EXEC
 
 
 def get_env_rank_and_size(environment: Mapping[str, str] | None = None) -> tuple[int, int]:
