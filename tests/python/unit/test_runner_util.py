@@ -30,7 +30,7 @@ from horovod.runner.common.util.timeout import Timeout, TimeoutException
 from horovod.runner.elastic.settings import ElasticSettings
 from horovod.runner.mpi_run import settings_words
 from horovod.runner.util import network as util_network
-from horovod.runner.util.cache import Cache
+from horovod.runner.util.cache import Cache, use_cache
 from horovod.runner.util.network import find_port, get_driver_ip, get_local_intfs
 from horovod.runner.util.remote import get_remote_command, get_ssh_command
 from horovod.runner.util.streams import Pipe
@@ -291,6 +291,53 @@ def test_a_cache_forgets_with_other_parameters(tmp_path: Path) -> None:
     assert Cache(str(tmp_path), 60, "same").get("key") == [1]
     assert Cache(str(tmp_path), 0, "same").get("key") is None
     assert Cache(str(tmp_path), 60, "other").get("key") is None
+
+
+def test_a_cache_keeps_what_programs_put_in_it(tmp_path: Path) -> None:
+    first = Cache(str(tmp_path), 60, "same")
+    unusual = object()
+    for key, value in (
+        ("set", {"lo", "eth0"}),
+        (("tuple", frozenset({"a", "b"})), (1, 2.5, None, b"x")),
+        (7, {"a": [True]}),
+        ("unusual", unusual),
+    ):
+        first.put(key, value)
+        assert first.get(key) == value
+
+    later = Cache(str(tmp_path), 60, "same")
+
+    assert later.get("set") == {"lo", "eth0"}
+    assert later.get(("tuple", frozenset({"b", "a"}))) == (1, 2.5, None, b"x")
+    assert later.get(7) == {"a": [True]}
+    assert later.get("unusual") is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"parameters_hash": "same", "values": {"a": [1, 2]}}', "\x00"])
+def test_a_file_that_is_no_cache_is_an_empty_one(tmp_path: Path, text: str) -> None:
+    (tmp_path / "cache.json").write_text(text)
+
+    assert Cache(str(tmp_path), 60, "same").get("a") is None
+
+
+def test_a_function_with_a_cache_is_called_once_per_arguments(tmp_path: Path) -> None:
+    calls = []
+
+    @use_cache()
+    def interfaces(hosts: list[str], port: int = 22) -> set[str] | None:
+        calls.append((hosts, port))
+        return {*hosts} or None
+
+    cache = Cache(str(tmp_path), 60, "same")
+    results = [interfaces(["a", "b"], port=1, fn_cache=cache) for _ in range(2)]
+    results += [interfaces(["a"], port=1, fn_cache=cache), interfaces(["a"], port=2, fn_cache=cache)]
+
+    assert results == [{"a", "b"}, {"a", "b"}, {"a"}, {"a"}]
+    assert calls == [(["a", "b"], 1), (["a"], 1), (["a"], 2)]
+    for _ in range(2):
+        interfaces([], fn_cache=cache)  # None
+        interfaces(["a"], fn_cache=None)
+    assert len(calls) == 7
 
 
 def test_the_function_of_an_event_is_called_once_it_is_set() -> None:
