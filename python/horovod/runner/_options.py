@@ -91,8 +91,6 @@ def tunable_words(args: Any, only: Iterable[str] = TUNABLES) -> list[str]:
     words = _values(args, {name: flag for name, flag in _TUNABLE_VALUES.items() if name in wanted})
     for name, (on, off) in _TUNABLE_SWITCHES.items():
         value = getattr(args, name, None)
-        if name == "log_with_timestamp" and value is None and hasattr(args, _HIDE_TIMESTAMP):
-            value = _opposite(getattr(args, _HIDE_TIMESTAMP))
         if name in wanted and value is not None:
             words.append(on if value else off)
     return words

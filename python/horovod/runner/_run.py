@@ -35,6 +35,8 @@ class _HorovodArgs:
         self.hosts: str | None = None
         self.hostfile: str | None = None
         self.config_file: str | None = None
+        self.check_build: bool | None = None
+        self.nic: str | None = None
         self.start_timeout: int | None = None
         self.ssh_port: int | None = None
         self.ssh_identity_file: str | None = None
@@ -126,12 +128,13 @@ def _results(folder: Path, size: int) -> list[Any]:
     return results
 
 
-def _renamed(old: str, old_value: Any, new: str, new_value: Any) -> Any:
+def _renamed(old: str, old_value: Any, new: str, new_value: Any, default: Any = None) -> Any:
+    """The value under its new name, unless that was not given and the old one was."""
     if old_value is None:
         return new_value
     # Of the caller of run().
-    warnings.warn(f"{old} is deprecated, use {new}", DeprecationWarning, stacklevel=3)
-    return old_value
+    warnings.warn(f"{old} is deprecated, use {new} instead", DeprecationWarning, stacklevel=3)
+    return old_value if new_value == default else new_value
 
 
 def run(
@@ -171,7 +174,7 @@ def run(
     ends the job and is raised as a RuntimeError with its traceback; the cause is the exception.
     `executable` is the Python of the workers.
     """
-    num_proc = _renamed("np", np, "num_proc", num_proc)
+    num_proc = _renamed("np", np, "num_proc", num_proc, default=1)
     min_num_proc = _renamed("min_np", min_np, "min_num_proc", min_num_proc)
     max_num_proc = _renamed("max_np", max_np, "max_num_proc", max_num_proc)
     nics = _renamed("network_interface", network_interface, "network_interfaces", network_interfaces)

@@ -15,7 +15,6 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import _lsf_node
 from ._program import plan
 from .common.util import safe_shell_exec
 from .common.util.hosts import parse_hosts
@@ -37,15 +36,10 @@ def is_jsrun_installed() -> bool:
     return shutil.which("jsrun") is not None
 
 
-def _of_node(name: str) -> int:
-    ask = getattr(lsf.LSFUtils, name, None) or getattr(_lsf_node, name)
-    return int(ask())
-
-
 def _rank_file(settings: Any) -> str:
     """The ranks in order, each with an equal share of the processors of its node."""
-    gpus = _of_node("get_num_gpus")
-    share = _of_node("get_num_cores") * _of_node("get_num_threads") // gpus
+    gpus = lsf.LSFUtils.get_num_gpus()
+    share = lsf.LSFUtils.get_num_cores() * lsf.LSFUtils.get_num_threads() // gpus
     text = "overlapping_rs: allow\ncpu_index_using: logical\n"
     rank = 0
     for host in parse_hosts(settings.hosts):

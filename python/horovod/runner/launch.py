@@ -14,7 +14,7 @@ from horovod.common.util import gloo_built, mpi_built
 
 from ._failure import failure_text
 from ._job import run_program
-from ._options import option_words
+from ._options import option_words, parsed_options
 from ._program import ask, find_program, plan
 from ._run import _HorovodArgs, run_function
 from ._ssh_check import closed_hosts
@@ -69,8 +69,7 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     if not answer.startswith("{"):
         sys.stdout.write(answer)
         raise SystemExit(0)
-    options = json.loads(answer)["options"]
-    options["nics"] = None if options["nics"] is None else set(options["nics"])
+    options = parsed_options(json.loads(answer))
     return argparse.Namespace(**options, check_build=False, run_func=None, executable=None)
 
 

@@ -18,7 +18,7 @@ from horovod.runner.js_run import generate_jsrun_rankfile, js_run
 def node(monkeypatch: pytest.MonkeyPatch) -> None:
     """A node with 4 GPUs and 4 cores of 4 threads each."""
     for name in ("get_num_gpus", "get_num_cores", "get_num_threads"):
-        monkeypatch.setattr(module.lsf.LSFUtils, name, lambda: 4, raising=False)
+        monkeypatch.setattr(module.lsf.LSFUtils, name, lambda: 4)
 
 
 def line_of(given: Settings, flags: list[str], **others: Any) -> mock.MagicMock:
@@ -121,8 +121,9 @@ def test_the_cluster_manager_is_asked_for_the_node(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(_lsf_node, "_first_node", lambda: "n1")
     monkeypatch.setattr(_lsf_node.tiny_shell_exec, "execute", answer)
 
-    assert (_lsf_node.get_num_cores(), _lsf_node.get_num_threads()) == (44, 4)
-    assert _lsf_node.get_allocation_info() == {
+    utils = module.lsf.LSFUtils
+    assert (utils.get_num_cores(), utils.get_num_threads()) == (44, 4)
+    assert utils.get_allocation_info() == {
         "allocation_id": "7",
         "compute_nodes": ["n1", "n2"],
         "state": "running",

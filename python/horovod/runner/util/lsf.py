@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from horovod.runner import _lsf_node
 from horovod.runner._program import plan
 
 
@@ -30,3 +31,18 @@ class LSFUtils:
         """The GPUs of one node."""
         slots: int = plan(["true"])["hosts"][0]["slots"]
         return slots
+
+    @staticmethod
+    def get_num_cores() -> int:
+        """The cores of one node."""
+        return _lsf_node.get_num_cores()
+
+    @staticmethod
+    def get_num_threads() -> int:
+        """The hardware threads of one core of a node."""
+        return _lsf_node.get_num_threads()
+
+    @staticmethod
+    def get_allocation_info() -> dict[str, str | list[str]]:
+        """The allocation of the job: texts by name, and lists such as compute_nodes."""
+        return _lsf_node.get_allocation_info()
