@@ -284,6 +284,10 @@ class HorovodBasics:
         """Return False: tensors on devices go through host memory."""
         return False
 
+    def sycl_built(self) -> bool:
+        """Return False: tensors on devices go through host memory."""
+        return False
+
     def _get_process_set_ids_and_ranks(self) -> dict[int, list[int]]:
         return registered_sets()
 

@@ -19,6 +19,7 @@ mpi_threads_supported = basics.mpi_threads_supported
 nccl_built = basics.nccl_built
 rank = basics.rank
 rocm_built = basics.rocm_built
+sycl_built = basics.sycl_built
 shutdown = basics.shutdown
 size = basics.size
 start_timeline = basics.start_timeline
@@ -46,4 +47,5 @@ __all__ = [
     "size",
     "start_timeline",
     "stop_timeline",
+    "sycl_built",
 ]

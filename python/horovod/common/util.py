@@ -44,6 +44,7 @@ EXTENSIONS = ["tensorflow", "torch", "mxnet"]
 _T = TypeVar("_T")
 _CHILD_TIMEOUT_SECONDS = 120
 _MISSING = object()
+_FRONT_ENDS = ("horovod.tensorflow", "horovod.torch")
 _logger = logging.getLogger("horovod")
 
 
@@ -53,7 +54,12 @@ def get_ext_suffix() -> str:
 
 
 def check_extension(ext_name: str, ext_env_var: str, pkg_path: str, *args: str) -> None:
-    """Raise ImportError unless the extension module lies beside `pkg_path`."""
+    """Raise ImportError unless the extension module lies beside `pkg_path`.
+
+    The front ends of this package have theirs in the core's library, which has been loaded.
+    """
+    if ext_name in _FRONT_ENDS:
+        return
     path = Path(pkg_path).parent.joinpath(*args)
     path = path.with_name(path.name + get_ext_suffix())
     if not path.exists():

@@ -42,6 +42,7 @@ from horovod._keras._calls import (
     size,
     start_timeline,
     stop_timeline,
+    sycl_built,
 )
 
 from . import callbacks
@@ -223,4 +224,5 @@ __all__ = [
     "size",
     "start_timeline",
     "stop_timeline",
+    "sycl_built",
 ]

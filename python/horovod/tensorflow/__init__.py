@@ -22,6 +22,7 @@ from horovod._core.process_sets import (
     global_process_set,
     remove_process_set,
 )
+from horovod.common.util import gpu_available
 
 from . import _gradients  # noqa: F401 - registers
 from ._reductions import allreduce, grouped_allreduce, grouped_reducescatter, reducescatter
@@ -42,6 +43,7 @@ from .mpi_ops import (
     Min,
     Product,
     Sum,
+    _allreduce,  # noqa: F401 - programs use it
     allgather,
     alltoall,
     barrier,
@@ -78,8 +80,14 @@ from .mpi_ops import (
     size_op,
     start_timeline,
     stop_timeline,
+    sycl_built,
 )
-from .optimizer import DistributedOptimizer
+from .optimizer import (
+    DistributedOptimizer,
+    _DistributedAdasumOptimizer,  # noqa: F401 - programs use it
+    _DistributedOptimizer,  # noqa: F401 - programs use it
+    _LegacyOptimizer,  # noqa: F401 - programs use it
+)
 from .sync_batch_norm import SyncBatchNormalization
 from .util import _executing_eagerly  # noqa: F401 - programs use it
 
@@ -123,6 +131,7 @@ __all__ = [
     "global_process_set",
     "gloo_built",
     "gloo_enabled",
+    "gpu_available",
     "grouped_allgather",
     "grouped_allreduce",
     "grouped_reducescatter",
@@ -150,4 +159,5 @@ __all__ = [
     "size_op",
     "start_timeline",
     "stop_timeline",
+    "sycl_built",
 ]

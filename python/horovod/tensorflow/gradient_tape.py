@@ -99,9 +99,8 @@ def DistributedGradientTape(  # noqa: N802 - name of the public API
         scale_local_gradients,
     )
     base = type(gradtape)
-    kind: Any = _DistributedGradientTape
-    if base is not tf.GradientTape:
-        kind = type(base.__name__, (_DistributedGradientTape, base), {})
+    bases = (_DistributedGradientTape,) if base is tf.GradientTape else (_DistributedGradientTape, base)
+    kind: Any = type(base.__name__, bases, {})  # a class of the same name
     tape = kind.__new__(kind)
     tape.__dict__.update(gradtape.__dict__)
     tape._hvd_reducer = GradientReducer("DistributedGradientTape", options)  # noqa: SLF001 - ours

@@ -62,6 +62,7 @@ ddl_built = basics.ddl_built
 ccl_built = basics.ccl_built
 cuda_built = basics.cuda_built
 rocm_built = basics.rocm_built
+sycl_built = basics.sycl_built
 
 handle_average_backwards_compatibility = get_average_backwards_compatibility_fun(basics)
 
@@ -97,7 +98,11 @@ def _names(operation: str, name: str | None, label: Any) -> dict[str, str]:
 
 
 def _set_id(process_set: ProcessSet) -> int:
-    return registered_id(process_set)
+    """Return the id; one that nobody registered is refused here, while a graph is built, too."""
+    set_id = registered_id(process_set)
+    if set_id != global_process_set.process_set_id:
+        process_set.size()
+    return set_id
 
 
 def _allreduce(

@@ -179,13 +179,14 @@ class _DistributedAdasumOptimizer(_LegacyOptimizer):
             changes.append(tf.compat.v1.assign(variable, moved))
         return tf.group(*changes)
 
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """Ask the wrapped optimizer."""
-        return self._optimizer.get_slot(*args, **kwargs)
+    def get_slot(self, var: Any, name: str) -> Any:
+        """Return a slot of this optimizer (delta_start), or else of the wrapped one."""
+        own = super().get_slot(var, name)
+        return own if own is not None else self._optimizer.get_slot(var, name)
 
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> Any:
-        """Ask the wrapped optimizer."""
-        return self._optimizer.get_slot_names(*args, **kwargs)
+    def get_slot_names(self) -> Any:
+        """Return the names of the slots of both."""
+        return sorted({*super().get_slot_names(), *self._optimizer.get_slot_names()})
 
     def variables(self, *args: Any, **kwargs: Any) -> Any:
         """Ask the wrapped optimizer."""

@@ -171,6 +171,7 @@ def test_small_helpers(tmp_path: object) -> None:
     assert util.EXTENSIONS == ["tensorflow", "torch", "mxnet"]
     with pytest.raises(ImportError, match="not been built"):
         util.check_extension("horovod.x", "HOROVOD_WITH_X", f"{tmp_path}/__init__.py", "mpi_lib")
+    util.check_extension("horovod.torch", "HOROVOD_WITH_PYTORCH", f"{tmp_path}/__init__.py", "mpi_lib_v2")
     assert (
         util.gloo_built(),
         util.mpi_built(),

@@ -53,7 +53,7 @@ class TfDataServiceConfig:
             "dispatchers": self.dispatchers,
             "workers_per_dispatcher": self.workers_per_dispatcher,
             "dispatcher_side": self.dispatcher_side,
-            "addresses": {name: [list(pair) for pair in pairs] for name, pairs in self.addresses.items()},
+            "addresses": self.addresses,
             "key": self.key.hex(),
             "timeout": self.timeout,
         }

@@ -6,7 +6,6 @@ horovodrun -np 4 python -m horovod.tensorflow.data.compute_worker /shared/comput
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 import horovod.tensorflow as hvd
 from horovod.runner.common.service.compute_service import ComputeService
@@ -41,7 +40,6 @@ def main(dispatchers: int, dispatcher_side: str, configfile: str, timeout: int) 
         compute_worker_fn(TfDataServiceConfig.from_dict(described))
     finally:
         if service is not None:
-            Path(configfile).unlink(missing_ok=True)
             service.shutdown()
 
 

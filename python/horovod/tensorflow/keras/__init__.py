@@ -47,6 +47,7 @@ from horovod._keras._calls import (
     size,
     start_timeline,
     stop_timeline,
+    sycl_built,
 )
 from horovod._keras.backends import backend_module
 
@@ -211,4 +212,5 @@ __all__ = [
     "size",
     "start_timeline",
     "stop_timeline",
+    "sycl_built",
 ]

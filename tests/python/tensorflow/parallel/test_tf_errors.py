@@ -168,3 +168,14 @@ def test_a_conditional(rank):
     x = tf.constant(rank + 1.0)
     assert float(run(x, tf.constant(True))) == total
     assert float(run(x, tf.constant(False))) == rank + 1.0
+
+
+@pytest.mark.parametrize("operation", [hvd.allreduce, hvd.allgather, hvd.reducescatter])
+def test_an_id_that_nobody_registered(operation):
+    unknown = hvd.ProcessSet([0])
+    unknown.process_set_id = 77
+
+    with pytest.raises(ValueError, match="77"):
+        operation(tf.ones([4]), process_set=unknown)
+    with pytest.raises(ValueError, match="77"):
+        tf.function(lambda x: operation(x, process_set=unknown))(tf.ones([4]))

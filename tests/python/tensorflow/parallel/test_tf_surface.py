@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
+import tensorflow as tf
 
 import horovod.tensorflow as hvd
 import horovod.tensorflow.keras as hvd_keras
@@ -79,6 +80,10 @@ def test_parameters_of_horovod_tensorflow(name):
 @pytest.mark.parametrize("name", KERAS)
 def test_parameters_of_horovod_tensorflow_keras(name):
     assert shown(getattr(hvd_keras, name)) == KERAS[name]
+
+
+def test_a_tape_keeps_the_name_of_its_class():
+    assert type(hvd.DistributedGradientTape(tf.GradientTape())).__name__ == "GradientTape"
 
 
 @pytest.mark.parametrize("function", DATA, ids=lambda function: function.__name__)

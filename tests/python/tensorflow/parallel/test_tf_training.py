@@ -257,10 +257,13 @@ def test_adasum_of_changes(rank):
         weights = v1.get_variable("w", initializer=np.zeros([3], np.float32))
         optimizer = hvd.DistributedOptimizer(v1.train.GradientDescentOptimizer(0.5), op=hvd.Adasum)
         train = optimizer.minimize(tf.reduce_sum(weights))
+        start = optimizer.get_slot(weights, "delta_start")
+        assert "delta_start" in optimizer.get_slot_names()
         with v1.Session() as session:
             session.run(v1.global_variables_initializer())
             for number in range(3):
                 session.run(train)
+                np.testing.assert_array_equal(session.run(start), session.run(weights))
                 # Equal changes combine to one of them.
                 np.testing.assert_allclose(session.run(weights), [-0.5 * (number + 1)] * 3, rtol=1e-5)
 
