@@ -23,6 +23,15 @@ def headline(launcher: str, code: int) -> str:
     return FAILED if launcher == NAME else f"{launcher} failed with exit code {code}"
 
 
+def first_process_text(rank: int, code: int) -> str:
+    """Which rank failed first, and how."""
+    return (
+        f"{FAILED}, thus causing the job to be terminated. The first process to do so was:\n"
+        f"Process name: {rank}\n"
+        f"Exit code: {code}\n"
+    )
+
+
 def failure_text(ended: Ended, launcher: str = NAME) -> str:
     """What happened, then the last that the launcher said."""
     rank = first_failed_rank(ended)
@@ -31,9 +40,5 @@ def failure_text(ended: Ended, launcher: str = NAME) -> str:
     elif rank is None:
         first = f"{FAILED}: {NAME} ended with code {ended.code}"
     else:
-        first = (
-            f"{FAILED}, thus causing the job to be terminated. The first process to do so was:\n"
-            f"Process name: {rank}\n"
-            f"Exit code: {ended.code}\n"
-        )
+        first = first_process_text(rank, ended.code)
     return f"{first}\n{complaint(ended.last_words)}"

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ._failure import first_process_text
 from .common.util.env import is_exportable
 from .common.util.hosts import SlotInfo, get_host_assignments, parse_hosts
 from .util.network import find_port
@@ -117,8 +118,4 @@ def launch_gloo(
     failures = [(when, rank, code) for rank, (code, when) in results.items() if code != 0]
     if failures:
         _, rank, code = min(failures)
-        message = (
-            "Horovod detected that one or more processes exited with non-zero status, thus causing the job "
-            f"to be terminated. The first process to do so was:\nProcess name: {rank}\nExit code: {code}\n"
-        )
-        raise RuntimeError(message)
+        raise RuntimeError(first_process_text(rank, code))

@@ -189,7 +189,7 @@ def test_old_names_still_work_with_a_warning(tmp_path: Path) -> None:
     job = run_text(tmp_path, text)
 
     assert "[7, 7]" in job.output, job.output
-    assert "('np is deprecated, use num_proc', 'DeprecationWarning', True)" in job.output
+    assert "('np is deprecated, use num_proc instead', 'DeprecationWarning', True)" in job.output
     assert "network_interface is deprecated, use network_interfaces" in job.output
 
 
