@@ -41,7 +41,7 @@ class _CallbackBase:
 
 
 class BroadcastGlobalVariablesCallbackImpl(_CallbackBase):
-    """Gives all ranks the variables of the root when training begins."""
+    """Gives all ranks the variables of the root, once, after the first step."""
 
     def __init__(
         self, backend: Any, root_rank: int, device: str = "", local_variables: Any = None, *args: Any
@@ -50,22 +50,19 @@ class BroadcastGlobalVariablesCallbackImpl(_CallbackBase):
         self.root_rank = root_rank
         self.device = device
         self.broadcast_done = False
-        self._count = -1
         self._local = {variable_key(variable) for variable in _listed(local_variables)}
 
-    def on_train_begin(self, logs: Any = None) -> None:
-        """Broadcast what exists already."""
-        del logs
-        if not self.broadcast_done and self._variables():
-            self._broadcast()
-
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Broadcast, once, what the first step has made."""
+        """Broadcast, once, when the first step has made what an optimizer makes there.
+
+        Not before: ranks differ then, where only the root has loaded a checkpoint and with it the
+        state of its optimizer, and would wait for one another.
+        """
         del batch, logs
         if self.broadcast_done:
             return
-        if len(self._variables()) != self._count:
-            self._broadcast()
+        _bring_state_home(self.model)  # type: ignore[attr-defined]
+        self.backend.broadcast_variables(self._variables(), self.root_rank)
         self.broadcast_done = True
 
     def _variables(self) -> list[Any]:
@@ -76,12 +73,6 @@ class BroadcastGlobalVariablesCallbackImpl(_CallbackBase):
             of = optimizer.variables
             variables += list(of() if callable(of) else of)
         return [variable for variable in variables if variable_key(variable) not in self._local]
-
-    def _broadcast(self) -> None:
-        _bring_state_home(self.model)  # type: ignore[attr-defined]
-        variables = self._variables()
-        self.backend.broadcast_variables(variables, self.root_rank)
-        self._count = len(variables)
 
 
 def _listed(local_variables: Any) -> list[Any]:

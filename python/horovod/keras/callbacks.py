@@ -12,7 +12,7 @@ from ._backend import backend as _backend
 
 
 class BroadcastGlobalVariablesCallback(_impl.BroadcastGlobalVariablesCallbackImpl, keras.callbacks.Callback):
-    """Gives all ranks the variables of the root when training begins.
+    """Gives all ranks the variables of model and optimizer of the root, once, after the first step.
 
     Needed wherever ranks begin with random weights, or with a checkpoint that only one of them has read.
     """

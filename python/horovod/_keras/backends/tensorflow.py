@@ -58,11 +58,28 @@ def reducescatter(value: Any, name: str | None, op: int) -> Any:
     return _evaluated(hvd.reducescatter(tf.constant(value, name=name), op=op, name=name))
 
 
+def _tensorflow_variable(variable: Any) -> Any:
+    """Return the tf.Variable behind a variable of Keras 3, or the variable itself."""
+    value = getattr(variable, "value", None)
+    return value if isinstance(value, tf.Variable) else variable
+
+
 def broadcast_variables(variables: Iterable[Any], root_rank: int) -> None:
-    """Overwrite variables with those of the root."""
-    listed = list(variables)
+    """Overwrite variables with those of the root, one by one in their order.
+
+    Their names do not matter: a model that was loaded has others than one that was made.
+    """
+    listed = [_tensorflow_variable(variable) for variable in variables]
+
+    def assign() -> Any:
+        for index, variable in enumerate(listed):
+            label = f"HorovodBroadcastVariables_{index}"
+            yield variable.assign(hvd.broadcast(tf.convert_to_tensor(variable), root_rank, label))
+
+    def assign_all() -> None:
+        tf.group(*assign())
+
     if tf.executing_eagerly():
-        hvd.broadcast_variables(listed, root_rank)
+        tf.function(assign_all)()  # so that all are under way at once
     else:
-        session = tf.compat.v1.keras.backend.get_session()
-        session.run(hvd.broadcast_variables(listed, root_rank))
+        _evaluated(tf.group(*assign()))

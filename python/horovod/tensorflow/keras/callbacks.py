@@ -15,7 +15,7 @@ _backend = backend_module("tensorflow")
 class BroadcastGlobalVariablesCallback(
     _impl.BroadcastGlobalVariablesCallbackImpl, tf.keras.callbacks.Callback
 ):
-    """Gives all ranks the variables of the root when training begins.
+    """Gives all ranks the variables of model and optimizer of the root, once, after the first step.
 
     Needed wherever ranks begin with random weights, or with a checkpoint that only one of them has read.
     """

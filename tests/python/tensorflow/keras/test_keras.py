@@ -223,6 +223,24 @@ def test_saving_and_loading(ending, rank, size, tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_only_the_root_resumes_from_a_checkpoint(rank, size, tmp_path):
+    x, y = my_rows(rank, size, 12)
+    model = make_model(1 + rank)
+    if rank == 0:
+        path = str(tmp_path / "model.keras")
+        model.compile(optimizer=keras.optimizers.Adam(0.01), loss="mse")
+        fit(model, x, y, 12 // size)
+        model.save(path)
+        model = hvd.load_model(path)
+    else:
+        model.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.Adam(0.01)), loss="mse")
+
+    fit(model, x, y, 12 // size, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
+
+    assert int(model.optimizer.iterations) == 8
+    assert_equal_everywhere(model)
+
+
 def test_values(rank, size):
     assert float(hvd.allreduce(np.float32(rank))) == pytest.approx((size - 1) / 2)
     assert float(hvd.allreduce(np.float32(1.0), op=hvd.Sum)) == size

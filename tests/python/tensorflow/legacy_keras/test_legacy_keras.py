@@ -34,6 +34,12 @@ def make_model(seed):
     return tf.keras.Sequential(layers)
 
 
+def assert_equal_everywhere(model):
+    for weight in model.get_weights():
+        gathered = hvd.allgather(weight[None]).numpy()
+        np.testing.assert_array_equal(gathered, np.repeat(gathered[:1], hvd.size(), axis=0))
+
+
 def test_this_is_keras_2():
     assert hasattr(tf.keras.optimizers, "legacy")
     assert not hasattr(tf.keras.optimizers.SGD, "stateless_apply")
@@ -94,6 +100,24 @@ def test_saving_loading_and_callbacks(kind, rank, size, tmp_path):
     assert not hasattr(plain.optimizer, "_hvd_options")
     assert hasattr(loaded.optimizer, "_hvd_options")
     assert int(loaded.optimizer.iterations) == 6
-    for weight in loaded.get_weights():
-        gathered = hvd.allgather(weight[None]).numpy()
-        np.testing.assert_array_equal(gathered, np.repeat(gathered[:1], size, axis=0))
+    assert_equal_everywhere(loaded)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_the_root_resumes_from_a_checkpoint(kind, rank, size, tmp_path):
+    x, y = my_rows(rank, size, 12)
+    model = make_model(1 + rank)
+    if rank == 0:
+        path = str(tmp_path / "model.h5")
+        model.compile(optimizer=KINDS[kind](), loss="mse")
+        model.fit(x, y, batch_size=12 // size, epochs=2, verbose=0)
+        model.save(path)
+        model = hvd.load_model(path)
+    else:
+        model.compile(optimizer=hvd.DistributedOptimizer(KINDS[kind]()), loss="mse")
+
+    callback = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
+    model.fit(x, y, batch_size=12 // size, epochs=2, verbose=0, callbacks=[callback])
+
+    assert int(model.optimizer.iterations) == 8
+    assert_equal_everywhere(model)
