@@ -1,4 +1,9 @@
-"""Optimizers of tf_keras (Keras 2), old and new ones: both end in apply_gradients."""
+"""Optimizers of tf_keras (Keras 2), old and new ones.
+
+They reduce where gradients are computed: a LossScaleOptimizer around one of them looks at the result and
+skips a step, and all ranks must see the same. Whoever computes gradients otherwise hands them to
+apply_gradients, where they are then reduced.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,9 @@ from horovod.tensorflow.gradient_aggregation_eager import LocalGradientAggregati
 
 from ._options import OptimizerOptions, Reducer
 
+_COMPUTING = ("_compute_gradients", "compute_gradients", "get_gradients")
+"""Methods that compute gradients; which of them there are depends on the kind of optimizer."""
+
 
 class LegacyDistributedMixin:
     """What a distributed optimizer adds to its class."""
@@ -19,6 +27,8 @@ class LegacyDistributedMixin:
     _hvd_options: OptimizerOptions
     _hvd_reducer: Reducer
     _hvd_local: set[Any]
+    _hvd_is_reduced = False
+    """Whether the gradients that come to apply_gradients next have been reduced already."""
     _agg_helper: LocalGradientAggregationHelperEager | None = None
 
     def register_local_var(self, var: Any) -> None:
@@ -28,27 +38,29 @@ class LegacyDistributedMixin:
             self._agg_helper.register_local_var(var)
 
     def apply_gradients(self, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
-        """Reduce the gradients, then do what Keras does."""
+        """Reduce the gradients unless that has been done, then do what Keras does."""
         pairs = list(grads_and_vars)
-        gradients = [gradient for gradient, _ in pairs]
         variables = [variable for _, variable in pairs]
+        if not self._hvd_is_reduced:
+            reduced = self._hvd_reduce([gradient for gradient, _ in pairs], variables)
+            pairs = list(zip(reduced, variables, strict=True))
+        object.__setattr__(self, "_hvd_is_reduced", False)
         if self._agg_helper is None:
-            reduced = list(zip(self._hvd_reduce(gradients, variables), variables, strict=True))
-            return super().apply_gradients(reduced, *args, **kwargs)  # type: ignore[misc]
+            return super().apply_gradients(pairs, *args, **kwargs)  # type: ignore[misc]
         with tf.init_scope():
             if hasattr(self, "build") and not getattr(self, "_built", True):
                 self.build(variables)
-        totals = self._agg_helper.compute_gradients(gradients, variables)
-        reduced = list(zip(totals, variables, strict=True))
         return self._agg_helper.apply_gradients(
             lambda: super(LegacyDistributedMixin, self).apply_gradients(  # type: ignore[misc]
-                reduced, *args, **kwargs
+                pairs, *args, **kwargs
             ),
             self,
-            reduced,
+            pairs,
         )
 
     def _hvd_reduce(self, gradients: list[Any], variables: list[Any]) -> list[Any]:
+        if self._agg_helper is not None:
+            return self._agg_helper.compute_gradients(gradients, variables)
         options = GradientOptions(
             process_set=self._hvd_options.process_set,
             scale_local_gradients=self._hvd_options.scale_local_gradients,
@@ -64,6 +76,26 @@ class LegacyDistributedMixin:
         return results
 
 
+def _computing(base: type, name: str) -> Any:
+    """Return a method that computes gradients as the class does, and reduces them."""
+    compute = getattr(base, name)
+
+    def pairs_of(self: Any, *args: Any, **kwargs: Any) -> list[Any]:
+        pairs = list(compute(self, *args, **kwargs))
+        variables = [variable for _, variable in pairs]
+        reduced = self._hvd_reduce([gradient for gradient, _ in pairs], variables)
+        object.__setattr__(self, "_hvd_is_reduced", True)
+        return list(zip(reduced, variables, strict=True))
+
+    def gradients_of(self: Any, loss: Any, params: Any) -> list[Any]:
+        variables = tf.nest.flatten(params)
+        reduced = self._hvd_reduce(list(compute(self, loss, params)), variables)
+        object.__setattr__(self, "_hvd_is_reduced", True)
+        return reduced
+
+    return gradients_of if name == "get_gradients" else pairs_of
+
+
 def distribute(optimizer: Any, options: OptimizerOptions, reducer: Reducer) -> Any:
     """Return an optimizer like the given one that reduces gradients."""
     base = type(optimizer)
@@ -73,6 +105,7 @@ def distribute(optimizer: Any, options: OptimizerOptions, reducer: Reducer) -> A
         "_hvd_reducer": staticmethod(reducer),
         "_hvd_local": set(),
     }
+    members.update({name: _computing(base, name) for name in _COMPUTING if hasattr(base, name)})
     if options.backward_passes_per_step > 1:
         members["_agg_helper"] = LocalGradientAggregationHelperEager(
             backward_passes_per_step=options.backward_passes_per_step,

@@ -121,3 +121,41 @@ def test_only_the_root_resumes_from_a_checkpoint(kind, rank, size, tmp_path):
 
     assert int(model.optimizer.iterations) == 8
     assert_equal_everywhere(model)
+
+
+@pytest.mark.parametrize("kind", ["new", "old"])
+def test_computed_gradients_are_reduced_once(kind, rank, size):
+    optimizer = hvd.DistributedOptimizer(KINDS[kind](), op=hvd.Sum)
+    compute = optimizer._compute_gradients if kind == "old" else optimizer.compute_gradients
+    variable = tf.Variable([0.0])
+    expected = sum(range(1, size + 1))
+
+    pairs = compute(lambda: variable * float(rank + 1), [variable])
+    optimizer.apply_gradients(pairs)
+    assert pairs[0][0].numpy() == [expected]
+    np.testing.assert_allclose(variable.numpy(), [-0.1 * expected], rtol=1e-6)
+
+    optimizer.apply_gradients([(tf.constant([rank + 1.0]), variable)])  # of another origin
+    np.testing.assert_allclose(variable.numpy(), [-0.2 * expected], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["new", "old"])
+def test_mixed_precision_with_an_overflow_on_one_rank(kind, rank, size):
+    tf.keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        model = make_model(1)
+        model.compile(optimizer=hvd.DistributedOptimizer(KINDS[kind]()), loss="mse")
+    finally:
+        tf.keras.mixed_precision.set_global_policy("float32")
+    x, y = my_rows(rank, size, 12)
+    before = model.get_weights()
+
+    model.train_on_batch(x * np.float32(np.inf) if rank == size - 1 else x, y)
+    after_overflow = model.get_weights()
+    for _ in range(2):
+        model.train_on_batch(x, y)
+
+    for old, new in zip(before, after_overflow, strict=True):
+        np.testing.assert_array_equal(old, new)
+    assert any(np.any(a != b) for a, b in zip(before, model.get_weights(), strict=True))
+    assert_equal_everywhere(model)
