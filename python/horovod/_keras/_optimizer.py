@@ -37,6 +37,18 @@ class DistributedMixin:
     _hvd_local: set[int]
     _hvd_is_inside = False
     _hvd_pending: Any = None
+    _hvd_is_made = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse a LossScaleOptimizer around this one, which is what turns an unused scale off."""
+        if name == "loss_scale_factor" and self._hvd_is_made and value is self.loss_scale_factor is None:
+            message = (
+                "LossScaleOptimizer around a DistributedOptimizer: a rank whose gradients overflow would "
+                "leave the others waiting; expected DistributedOptimizer(LossScaleOptimizer(optimizer)), or "
+                "with the policy mixed_float16 DistributedOptimizer after the policy has been set"
+            )
+            raise ValueError(message)
+        super().__setattr__(name, value)
 
     @property
     def _agg_helper(self) -> AggregationCount | None:
@@ -120,13 +132,15 @@ class DistributedMixin:
 def public_class(optimizer: Any) -> tuple[str, str]:
     """Return module and name under which Keras finds the class again, on any backend.
 
-    The torch backend has classes of its own behind the public names.
+    The torch backend has classes of its own behind the public names. A class from elsewhere keeps its own.
     """
     try:
         from keras.src.api_export import get_name_from_symbol  # noqa: PLC0415 - private, may go
     except ImportError:
         return type(optimizer).__module__, type(optimizer).__name__
     for candidate in type(optimizer).__mro__:
+        if candidate.__module__.partition(".")[0] != "keras":
+            break
         public = get_name_from_symbol(candidate)
         if public:
             module, _, name = public.rpartition(".")
@@ -155,6 +169,7 @@ def distribute(optimizer: Any, options: OptimizerOptions, reducer: Reducer) -> A
     }
     kind: Any = type(name, (DistributedMixin, type(optimizer)), members)
     made = kind.from_config(config)
+    object.__setattr__(made, "_hvd_is_made", True)
     trained = getattr(optimizer, "_trainable_variables", None)
     if getattr(optimizer, "built", False) and trained:
         copy_state(optimizer, made, trained)

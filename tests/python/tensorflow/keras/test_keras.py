@@ -164,6 +164,12 @@ def test_mixed_precision_with_an_overflow_on_one_rank(rank, size):
     assert_equal_everywhere(model)
 
 
+def test_a_loss_scale_around_a_distributed_optimizer_is_refused():
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01))
+    with pytest.raises(ValueError, match=r"DistributedOptimizer\(LossScaleOptimizer"):
+        keras.optimizers.LossScaleOptimizer(optimizer)
+
+
 def test_local_layers_are_not_reduced(rank, size):
     model = make_model(1)
     local = model.layers[-1]
@@ -221,6 +227,29 @@ def test_saving_and_loading(ending, rank, size, tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+class Doubling(keras.optimizers.SGD):
+    """An optimizer that is not Keras' own."""
+
+    def update_step(self, gradient, variable, learning_rate):
+        super().update_step(gradient * 2, variable, learning_rate)
+
+
+def test_an_optimizer_that_is_not_of_keras_keeps_its_name(tmp_path):
+    optimizer = hvd.DistributedOptimizer(Doubling(0.1))
+    assert (type(optimizer).__module__, type(optimizer).__name__) == (Doubling.__module__, "Doubling")
+    model = make_model(1)
+    model.compile(optimizer=optimizer, loss="mse")
+    path = str(tmp_path / "model.keras")
+    model.save(path)
+
+    plain = keras.models.load_model(path, custom_objects={"Doubling": Doubling})
+    loaded = hvd.load_model(path, custom_optimizers=[Doubling])
+
+    assert type(plain.optimizer) is Doubling
+    assert isinstance(loaded.optimizer, Doubling)
+    assert hasattr(loaded.optimizer, "_hvd_options")
 
 
 def test_only_the_root_resumes_from_a_checkpoint(rank, size, tmp_path):
