@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +17,11 @@ from .backends import backend_module
 def is_keras3(optimizer: Any) -> bool:
     """Return whether an optimizer (or a module of optimizers) is one of Keras 3."""
     return hasattr(optimizer, "stateless_apply")
+
+
+def is_distributed(optimizer: Any) -> bool:
+    """Return whether an optimizer was made here."""
+    return hasattr(type(optimizer), "_hvd_options")
 
 
 def create_distributed_optimizer(
@@ -34,7 +40,12 @@ def create_distributed_optimizer(
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """Return an optimizer of the same name as the given one that reduces gradients."""
+    """Return an optimizer of the same name as the given one that reduces gradients.
+
+    One that does so already is returned as it is.
+    """
+    if is_distributed(optimizer):
+        return optimizer
     check_op(op)
     check_backward_passes(backward_passes_per_step)
     options = OptimizerOptions(
@@ -83,17 +94,35 @@ def load_model(
     """Load a model and give it a distributed optimizer with the state that was saved."""
     objects = {kind.__name__: kind for kind in custom_optimizers or ()}
     objects.update(custom_objects or {})
+    objects = {name: _class_of(keras, kind) for name, kind in objects.items()}
     model = keras.models.load_model(filepath, custom_objects=objects or None)
     optimizer = getattr(model, "optimizer", None)
     if optimizer is None:
         return model
     distributed = wrap(optimizer)
     if not is_keras3(optimizer):
-        _copy_legacy_state(optimizer, distributed, model)
+        if distributed is not optimizer:
+            _copy_legacy_state(optimizer, distributed, model)
     elif not distributed.built:
         _read_state(distributed, model, filepath)
     model.optimizer = distributed
     return model
+
+
+def _class_of(keras: Any, made_by: Any) -> Any:
+    """Return the class of the optimizers that a function makes, or what was given.
+
+    Programs pass functions such as `lambda **config: DistributedOptimizer(Mine(**config))`, where Keras
+    asks for classes. Other functions, losses among them, have arguments by name and are left alone.
+    """
+    if isinstance(made_by, type) or not inspect.isroutine(made_by):
+        return made_by
+    takes = inspect.signature(made_by).parameters.values()
+    if not all(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in takes):
+        return made_by
+    made = made_by()
+    is_optimizer = isinstance(made, keras.optimizers.Optimizer) or is_distributed(made)
+    return type(made) if is_optimizer else made_by
 
 
 def _read_state(optimizer: Any, model: Any, filepath: Any) -> None:

@@ -93,6 +93,16 @@ def test_backward_passes_are_added(rank, size):
         np.testing.assert_allclose(mine, expected, rtol=2e-3, atol=2e-5)
     assert int(optimizer.iterations) == 2  # of Keras 3: updates
     assert optimizer._agg_helper.counter == 0
+    assert optimizer._agg_helper.counter.numpy() == 0
+
+
+def test_names_of_keras_2(rank):
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.Adam(0.25))
+    optimizer.build(make_model(1).trainable_variables)
+    assert optimizer.variables() == list(optimizer.variables)
+    assert float(optimizer.lr) == 0.25
+    optimizer.lr = 0.5
+    assert float(optimizer.learning_rate) == 0.5
 
 
 def test_callbacks(rank, size):
@@ -250,6 +260,23 @@ def test_an_optimizer_that_is_not_of_keras_keeps_its_name(tmp_path):
     assert type(plain.optimizer) is Doubling
     assert isinstance(loaded.optimizer, Doubling)
     assert hasattr(loaded.optimizer, "_hvd_options")
+
+
+@pytest.mark.parametrize("ending", ["keras", "h5"])
+def test_a_function_that_makes_a_distributed_optimizer_loads(ending, tmp_path):
+    model = make_model(1)
+    model.compile(optimizer=Doubling(0.1), loss=keras.losses.MeanSquaredError())
+    model.train_on_batch(*data())
+    path = str(tmp_path / f"model.{ending}")
+    model.save(path)
+
+    makers = {"Doubling": lambda **config: hvd.DistributedOptimizer(Doubling(**config))}
+    loaded = hvd.load_model(path, custom_objects=makers).optimizer
+
+    assert isinstance(loaded, Doubling)
+    assert hasattr(loaded, "_hvd_options")
+    assert int(loaded.iterations) == 1
+    assert hvd.DistributedOptimizer(loaded) is loaded
 
 
 def test_only_the_root_resumes_from_a_checkpoint(rank, size, tmp_path):

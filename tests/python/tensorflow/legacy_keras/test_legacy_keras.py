@@ -159,3 +159,23 @@ def test_mixed_precision_with_an_overflow_on_one_rank(kind, rank, size):
         np.testing.assert_array_equal(old, new)
     assert any(np.any(a != b) for a, b in zip(before, model.get_weights(), strict=True))
     assert_equal_everywhere(model)
+
+
+@pytest.mark.parametrize("ending", ["keras", "h5"])
+@pytest.mark.parametrize("kind", ["new", "old"])
+def test_a_function_that_makes_a_distributed_optimizer_loads(kind, ending, tmp_path):
+    mine = type("Mine", (type(KINDS[kind]()),), {})
+    model = make_model(1)
+    model.compile(optimizer=mine(0.1), loss="mse")
+    model.train_on_batch(*data())
+    path = str(tmp_path / f"model.{ending}")
+    model.save(path)
+
+    makers = {"Mine": lambda **config: hvd.DistributedOptimizer(mine(**config))}
+    loaded = hvd.load_model(path, custom_objects=makers).optimizer
+    plain = tf.keras.models.load_model(path, custom_objects={"Mine": mine}).optimizer
+
+    assert isinstance(loaded, mine)
+    assert hasattr(loaded, "_hvd_options")
+    assert int(loaded.iterations) == int(plain.iterations)
+    assert hvd.DistributedOptimizer(loaded) is loaded
