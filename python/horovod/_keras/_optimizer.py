@@ -13,6 +13,14 @@ from typing import Any
 from ._options import OptimizerOptions, Reducer, variable_key
 
 
+class Passes(int):
+    """A number of passes that can be read like the variable it is with tf_keras."""
+
+    def numpy(self) -> int:
+        """Return the number."""
+        return int(self)
+
+
 class AggregationCount:
     """How far the passes of a step have come; Keras itself adds the gradients up."""
 
@@ -22,10 +30,18 @@ class AggregationCount:
         self.backward_passes_per_step = passes
 
     @property
-    def counter(self) -> int:
+    def counter(self) -> Passes:
         """Passes since the last reduction."""
         # `iterations` counts updates; Keras keeps the passes here.
-        return int(self._optimizer._iterations) % self.backward_passes_per_step  # noqa: SLF001
+        return Passes(int(self._optimizer._iterations) % self.backward_passes_per_step)  # noqa: SLF001
+
+
+class Variables(list[Any]):
+    """The variables of an optimizer, for programs that call `optimizer.variables()` too."""
+
+    def __call__(self) -> list[Any]:
+        """Return the variables, as optimizers of Keras 2 do."""
+        return self
 
 
 class DistributedMixin:
@@ -49,6 +65,20 @@ class DistributedMixin:
             )
             raise ValueError(message)
         super().__setattr__(name, value)
+
+    @property
+    def variables(self) -> Variables:
+        """The variables: a list, and a method as in Keras 2."""
+        return Variables(super().variables)  # type: ignore[misc]
+
+    @property
+    def lr(self) -> Any:
+        """The learning rate, by the name it has in Keras 2."""
+        return self.learning_rate  # type: ignore[has-type]
+
+    @lr.setter
+    def lr(self, value: Any) -> None:
+        self.learning_rate = value
 
     @property
     def _agg_helper(self) -> AggregationCount | None:
