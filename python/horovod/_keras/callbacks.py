@@ -101,12 +101,14 @@ class MetricAverageCallbackImpl(_CallbackBase):
         """Write the averages back, so that later callbacks see them."""
         if logs:
             names = sorted(logs)
-            values = np.array([float(logs[name]) for name in names], np.float64)
+            values = [np.asarray(logs[name], np.float64) for name in names]
             # One vector: ranks with another number of metrics get an error, and nobody waits.
-            name = "allreduce.MetricAverageCallback"
-            (averages,) = _arrays.allreduce([values], [name], Reduction(AVERAGE))
-            for name, average in zip(names, averages, strict=True):
-                logs[name] = float(average)
+            vector = np.concatenate([value.ravel() for value in values])
+            label = "allreduce.MetricAverageCallback"
+            (averages,) = _arrays.allreduce([vector], [label], Reduction(AVERAGE))
+            ends = np.cumsum([value.size for value in values])[:-1]
+            for name, value, average in zip(names, values, np.split(averages, ends), strict=True):
+                logs[name] = average.reshape(value.shape) if value.ndim else float(average[0])
         super().on_epoch_end(epoch, logs)  # type: ignore[misc]
 
 

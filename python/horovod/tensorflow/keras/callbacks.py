@@ -91,7 +91,8 @@ class BestModelCheckpoint(tf.keras.callbacks.ModelCheckpoint):
     ) -> None:
         """Save where the monitored metric is better than ever."""
         super().__init__(
-            filepath="best_model.keras",
+            # Keras looks at the ending; the file itself is set later.
+            filepath="best_model.weights.h5" if save_weights_only else "best_model.keras",
             monitor=monitor,
             verbose=verbose,
             save_best_only=True,

@@ -131,6 +131,15 @@ def test_callbacks(rank, size):
         np.testing.assert_array_equal(shared, np.repeat(shared[:1], size, axis=0))
 
 
+def test_metrics_that_are_arrays_are_averaged(rank, size):
+    logs = {"b": np.array([[1.0, 2.0], [3.0, rank]]), "a": rank, "c": np.array([rank + 1.0])}
+    hvd.callbacks.MetricAverageCallback().on_epoch_end(0, logs)
+    mean = (size - 1) / 2
+    assert logs["a"] == mean
+    assert logs["b"].tolist() == [[1.0, 2.0], [3.0, mean]]
+    assert logs["c"].tolist() == [mean + 1]
+
+
 def test_schedule_needs_a_rate():
     with pytest.raises(ValueError, match="initial_lr"):
         hvd.callbacks.LearningRateScheduleCallback(None, 0.1)
@@ -147,6 +156,20 @@ def test_best_model_checkpoint_needs_a_file(tmp_path, rank):
     fit(model, *data(), 12, callbacks=[checkpoint])
 
     assert (tmp_path / "best.keras").exists()
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a callback of horovod.tensorflow.keras")
+def test_best_model_checkpoint_of_weights(tmp_path):
+    from horovod.tensorflow.keras.callbacks import BestModelCheckpoint
+
+    checkpoint = BestModelCheckpoint(monitor="loss", save_weights_only=True)
+    checkpoint.filepath = str(tmp_path / "best.weights.h5")
+    model = make_model(1)
+    model.compile(optimizer=keras.optimizers.SGD(0.01), loss="mse")
+
+    fit(model, *data(), 12, callbacks=[checkpoint])
+
+    assert (tmp_path / "best.weights.h5").exists()
 
 
 def test_mixed_precision_with_an_overflow_on_one_rank(rank, size):
