@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -67,6 +69,8 @@ def create_distributed_optimizer(
 
         reducer = backend_module("tensorflow").make_reducer(options)
         return _legacy_optimizer.distribute(optimizer, options, reducer)
+    if not hasattr(keras, "config"):
+        keras = importlib.import_module("keras")  # tf_keras is the other Keras of this program
     reducer = backend_module(keras.backend.backend()).make_reducer(options)
     return _optimizer.distribute(_optimizer.with_loss_scale(keras, optimizer), options, reducer)
 
@@ -76,8 +80,11 @@ def local_layer_weights(keras: Any, local_layers: Any) -> list[Any]:
     if local_layers is None:
         return []
     layers = list(local_layers) if isinstance(local_layers, Iterable) else [local_layers]
+    # A program may have both Keras 3 and tf_keras.
+    modules = [keras, *(sys.modules[name] for name in ("keras", "tf_keras") if name in sys.modules)]
+    kinds = tuple(module.layers.Layer for module in modules)
     for layer in layers:
-        if not isinstance(layer, keras.layers.Layer):
+        if not isinstance(layer, kinds):
             kind = type(layer).__name__
             message = f"local_layers must be a keras.layers.Layer or an iterable of them, got {kind}"
             raise ValueError(message)  # noqa: TRY004 - type of the public API

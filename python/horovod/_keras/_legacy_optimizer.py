@@ -101,6 +101,7 @@ def distribute(optimizer: Any, options: OptimizerOptions, reducer: Reducer) -> A
     base = type(optimizer)
     members = {
         "__module__": base.__module__,
+        "_name": options.name,  # unless the class gives its instances one
         "_hvd_options": options,
         "_hvd_reducer": staticmethod(reducer),
         "_hvd_local": set(),

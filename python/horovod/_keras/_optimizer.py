@@ -193,6 +193,7 @@ def distribute(optimizer: Any, options: OptimizerOptions, reducer: Reducer) -> A
     module, name = public_class(optimizer)
     members = {
         "__module__": module,
+        "_name": options.name,  # unless the class gives its instances one
         "_hvd_options": options,
         "_hvd_reducer": staticmethod(reducer),
         "_hvd_local": set(),

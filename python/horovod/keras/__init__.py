@@ -1,4 +1,4 @@
-"""Horovod for Keras 3, on TensorFlow, PyTorch or JAX.
+"""Horovod for Keras 3, on TensorFlow, PyTorch or JAX; with TF_USE_LEGACY_KERAS=1 for tf_keras.
 
 ::
 
@@ -12,8 +12,6 @@
 from __future__ import annotations
 
 from typing import Any
-
-import keras
 
 from horovod import _keras
 from horovod._core.average import resolve_op
@@ -46,7 +44,7 @@ from horovod._keras._calls import (
 )
 
 from . import callbacks
-from ._backend import backend
+from ._backend import backend, keras
 
 Average = basics.Average
 Sum = basics.Sum

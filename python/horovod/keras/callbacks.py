@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
-
 from horovod._keras import callbacks as _impl
 
 from ._backend import backend as _backend
+from ._backend import keras
 
 
 class BroadcastGlobalVariablesCallback(_impl.BroadcastGlobalVariablesCallbackImpl, keras.callbacks.Callback):

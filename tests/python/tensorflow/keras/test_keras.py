@@ -100,6 +100,7 @@ def test_names_of_keras_2(rank):
     optimizer = hvd.DistributedOptimizer(keras.optimizers.Adam(0.25))
     optimizer.build(make_model(1).trainable_variables)
     assert optimizer.variables() == list(optimizer.variables)
+    assert optimizer._name == "DistributedAdam"
     assert float(optimizer.lr) == 0.25
     optimizer.lr = 0.5
     assert float(optimizer.learning_rate) == 0.5

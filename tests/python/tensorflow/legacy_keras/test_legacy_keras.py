@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import horovod.keras
 import horovod.tensorflow.keras as hvd
 
 FEATURES, ROWS = 6, 24
@@ -179,3 +180,18 @@ def test_a_function_that_makes_a_distributed_optimizer_loads(kind, ending, tmp_p
     assert hasattr(loaded, "_hvd_options")
     assert int(loaded.iterations) == int(plain.iterations)
     assert hvd.DistributedOptimizer(loaded) is loaded
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_horovod_keras_works_with_tf_keras(kind, rank, size):
+    model = make_model(5 + rank)
+    optimizer = horovod.keras.PartialDistributedOptimizer(KINDS[kind](), local_layers=[])
+    model.compile(optimizer=optimizer, loss="mse")
+    callbacks = [
+        horovod.keras.callbacks.BroadcastGlobalVariablesCallback(0),
+        horovod.keras.callbacks.MetricAverageCallback(),
+        horovod.keras.callbacks.LearningRateWarmupCallback(0.1, warmup_epochs=1),
+    ]
+    model.fit(*my_rows(rank, size, 12), batch_size=12 // size, epochs=2, verbose=0, callbacks=callbacks)
+    assert_equal_everywhere(model)
+    horovod.keras.PartialDistributedOptimizer(KINDS[kind](), local_layers=model.layers)
