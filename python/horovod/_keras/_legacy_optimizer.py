@@ -7,14 +7,21 @@ apply_gradients, where they are then reduced.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import tensorflow as tf
 
+from horovod._core.basics import basics
 from horovod.tensorflow._gradient_reduction import GradientOptions, scaled_local_gradient
+from horovod.tensorflow.gradient_aggregation import LocalGradientAggregationHelper
 from horovod.tensorflow.gradient_aggregation_eager import LocalGradientAggregationHelperEager
 
 from ._options import OptimizerOptions, Reducer
+from .backends import tensorflow as backend
+
+_numbers = itertools.count()
+"""Of optimizers that aggregate in graphs: the variables of each have a scope of their own."""
 
 _COMPUTING = ("_compute_gradients", "compute_gradients", "get_gradients")
 """Methods that compute gradients; which of them there are depends on the kind of optimizer."""
@@ -29,7 +36,7 @@ class LegacyDistributedMixin:
     _hvd_local: set[Any]
     _hvd_is_reduced = False
     """Whether the gradients that come to apply_gradients next have been reduced already."""
-    _agg_helper: LocalGradientAggregationHelperEager | None = None
+    _agg_helper: LocalGradientAggregationHelper | LocalGradientAggregationHelperEager | None = None
 
     def register_local_var(self, var: Any) -> None:
         """Leave the gradient of this variable out of communication."""
@@ -60,7 +67,7 @@ class LegacyDistributedMixin:
 
     def _hvd_reduce(self, gradients: list[Any], variables: list[Any]) -> list[Any]:
         if self._agg_helper is not None:
-            return self._agg_helper.compute_gradients(gradients, variables)
+            return self._hvd_aggregate(self._agg_helper, gradients, variables)
         options = GradientOptions(
             process_set=self._hvd_options.process_set,
             scale_local_gradients=self._hvd_options.scale_local_gradients,
@@ -74,6 +81,34 @@ class LegacyDistributedMixin:
         for index, gradient in zip(shared, reduced, strict=True):
             results[index] = gradient
         return results
+
+    @staticmethod
+    def _hvd_aggregate(helper: Any, gradients: list[Any], variables: list[Any]) -> list[Any]:
+        is_first = not helper.locally_aggregated_grads
+        results: list[Any] = helper.compute_gradients(gradients, variables)
+        if is_first and backend.in_graph():
+            made = [helper.counter, *helper.locally_aggregated_grads]
+            backend.session().run([variable.initializer for variable in made])
+        return results
+
+
+def _aggregation(options: OptimizerOptions, reducer: Reducer) -> Any:
+    common: dict[str, Any] = {
+        "backward_passes_per_step": options.backward_passes_per_step,
+        "allreduce_func": reducer,
+        "sparse_as_dense": options.sparse_as_dense,
+        "average_aggregated_gradients": options.average_aggregated_gradients,
+        "process_set": options.process_set,
+        "scale_local_gradients": options.scale_local_gradients,
+    }
+    if not backend.in_graph():
+        return LocalGradientAggregationHelperEager(**common)
+    return LocalGradientAggregationHelper(
+        **common,
+        rank=basics.rank(),
+        optimizer_type=LocalGradientAggregationHelper._OPTIMIZER_TYPE_KERAS,  # noqa: SLF001
+        name=f"keras_{next(_numbers)}_",
+    )
 
 
 def _computing(base: type, name: str) -> Any:
@@ -91,7 +126,7 @@ def _computing(base: type, name: str) -> Any:
         variables = tf.nest.flatten(params)
         reduced = self._hvd_reduce(list(compute(self, loss, params)), variables)
         object.__setattr__(self, "_hvd_is_reduced", True)
-        return reduced
+        return list(reduced)
 
     return gradients_of if name == "get_gradients" else pairs_of
 
@@ -108,13 +143,6 @@ def distribute(optimizer: Any, options: OptimizerOptions, reducer: Reducer) -> A
     }
     members.update({name: _computing(base, name) for name in _COMPUTING if hasattr(base, name)})
     if options.backward_passes_per_step > 1:
-        members["_agg_helper"] = LocalGradientAggregationHelperEager(
-            backward_passes_per_step=options.backward_passes_per_step,
-            allreduce_func=reducer,
-            sparse_as_dense=options.sparse_as_dense,
-            average_aggregated_gradients=options.average_aggregated_gradients,
-            process_set=options.process_set,
-            scale_local_gradients=options.scale_local_gradients,
-        )
+        members["_agg_helper"] = _aggregation(options, reducer)
     kind: Any = type(base.__name__, (LegacyDistributedMixin, base), members)
     return kind.from_config(optimizer.get_config())

@@ -57,7 +57,8 @@ class DistributedMixin:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Refuse a LossScaleOptimizer around this one, which is what turns an unused scale off."""
-        if name == "loss_scale_factor" and self._hvd_is_made and value is self.loss_scale_factor is None:
+        is_unused = value is None and getattr(self, "loss_scale_factor", None) is None
+        if name == "loss_scale_factor" and self._hvd_is_made and is_unused:
             message = (
                 "LossScaleOptimizer around a DistributedOptimizer: a rank whose gradients overflow would "
                 "leave the others waiting; expected DistributedOptimizer(LossScaleOptimizer(optimizer)), or "
@@ -74,7 +75,7 @@ class DistributedMixin:
     @property
     def lr(self) -> Any:
         """The learning rate, by the name it has in Keras 2."""
-        return self.learning_rate  # type: ignore[has-type]
+        return self.learning_rate
 
     @lr.setter
     def lr(self, value: Any) -> None:

@@ -47,6 +47,9 @@ class BroadcastGlobalVariablesCallbackImpl(_CallbackBase):
         self, backend: Any, root_rank: int, device: str = "", local_variables: Any = None, *args: Any
     ) -> None:
         super().__init__(backend, *args)
+        if local_variables is not None and backend.in_graph():
+            message = "local_variables of BroadcastGlobalVariablesCallback: not in graphs of TensorFlow 1"
+            raise ValueError(message)
         self.root_rank = root_rank
         self.device = device
         self.broadcast_done = False
@@ -162,7 +165,7 @@ class LearningRateScheduleCallbackImpl(_CallbackBase):
         return self.model.optimizer  # type: ignore[attr-defined]
 
     def _learning_rate(self) -> float:
-        return float(np.asarray(self._optimizer().learning_rate))
+        return float(self.backend.read_variable(self._optimizer().learning_rate))
 
     def _adjust(self, epoch: float) -> None:
         _bring_state_home(self.model)  # type: ignore[attr-defined]
@@ -170,14 +173,14 @@ class LearningRateScheduleCallbackImpl(_CallbackBase):
         old = self._learning_rate()
         new = self.initial_lr * self.multiplier(epoch)
         if hasattr(optimizer.learning_rate, "assign"):
-            optimizer.learning_rate.assign(new)
+            self.backend.write_variable(optimizer.learning_rate, new)
         else:
             optimizer.learning_rate = new
         momentum: Any = getattr(optimizer, "momentum", None)
         # Only a momentum that is a variable can change while a step is compiled.
         if self.momentum_correction and old and hasattr(momentum, "assign"):
-            self.restore_momentum = float(np.asarray(momentum))
-            momentum.assign(self.restore_momentum * new / old)
+            self.restore_momentum = self.backend.read_variable(momentum)
+            self.backend.write_variable(momentum, self.restore_momentum * new / old)
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Find the number of steps where the rate changes in each of them."""
@@ -207,7 +210,7 @@ class LearningRateScheduleCallbackImpl(_CallbackBase):
         """Undo the correction of the momentum."""
         del batch, logs
         if self.restore_momentum is not None:
-            self._optimizer().momentum.assign(self.restore_momentum)
+            self.backend.write_variable(self._optimizer().momentum, self.restore_momentum)
             self.restore_momentum = None
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

@@ -42,6 +42,7 @@ from horovod._keras._calls import (
     stop_timeline,
     sycl_built,
 )
+from horovod._keras.backends import backend_module
 
 from . import callbacks
 from ._backend import backend, keras
@@ -123,9 +124,7 @@ def broadcast_global_variables(root_rank: int) -> Any:
 
     With Keras 3 and in eager execution there are none: use the callback or hvd.broadcast_variables.
     """
-    from horovod.tensorflow import broadcast_global_variables as broadcast_all  # noqa: PLC0415
-
-    return broadcast_all(root_rank)
+    return backend_module("tensorflow").broadcast_global_variables(root_rank)
 
 
 def allreduce(

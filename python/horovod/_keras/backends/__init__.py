@@ -1,7 +1,8 @@
 """The collectives of the framework that Keras runs on.
 
 Each module of this folder offers the same: `Compression`, `make_reducer(options)`, and on values
-`allreduce`, `allgather`, `broadcast`, `reducescatter`, `broadcast_variables`.
+`allreduce`, `allgather`, `broadcast`, `reducescatter`, `broadcast_variables`, `read_variable`,
+`write_variable`; `in_graph`.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from horovod._core.submit import Reduction
 from horovod._keras import _arrays
 from horovod._keras._options import OptimizerOptions, Reducer
 
+from ._eager import in_graph, read_variable, write_variable
+
 
 class Compression:
     """The ways gradients can travel: as they are, as float16, as bfloat16."""
@@ -101,3 +103,17 @@ def broadcast_variables(variables: Iterable[Any], root_rank: int) -> None:
     values = _arrays.broadcast([np.asarray(variable) for variable in listed], root_rank)
     for variable, value in zip(listed, values, strict=True):
         variable.assign(value)
+
+
+__all__ = [
+    "Compression",
+    "allgather",
+    "allreduce",
+    "broadcast",
+    "broadcast_variables",
+    "in_graph",
+    "make_reducer",
+    "read_variable",
+    "reducescatter",
+    "write_variable",
+]

@@ -11,6 +11,8 @@ import horovod.tensorflow as hvd
 from horovod._keras._options import OptimizerOptions, Reducer
 from horovod.tensorflow._gradient_reduction import GradientOptions, GradientReducer
 
+from . import _eager
+
 Compression = hvd.Compression
 
 
@@ -31,11 +33,34 @@ def make_reducer(options: OptimizerOptions) -> Reducer:
     )
 
 
+def in_graph() -> bool:
+    """Return whether variables have values only in a session: with TensorFlow 1, outside of functions."""
+    return not tf.executing_eagerly() and not tf.inside_function()
+
+
+def session() -> Any:
+    """Return the session of Keras, with its variables initialized."""
+    return tf.compat.v1.keras.backend.get_session()
+
+
+def read_variable(variable: Any) -> float:
+    """Return the value of a number or of a variable that holds one."""
+    if in_graph() and hasattr(variable, "assign"):
+        return float(session().run(variable))
+    return _eager.read_variable(variable)
+
+
+def write_variable(variable: Any, value: float) -> None:
+    """Set a variable."""
+    if in_graph():
+        variable.load(value, session())  # without a new op in the graph for every value
+    else:
+        _eager.write_variable(variable, value)
+
+
 def _evaluated(tensor: Any) -> Any:
     """Return the tensor itself, or in a graph of TensorFlow 1 its value."""
-    if tf.executing_eagerly() or tf.inside_function():
-        return tensor
-    return tf.compat.v1.keras.backend.get_session().run(tensor)
+    return session().run(tensor) if in_graph() else tensor
 
 
 def allreduce(value: Any, name: str | None, **reduction: Any) -> Any:
@@ -83,3 +108,8 @@ def broadcast_variables(variables: Iterable[Any], root_rank: int) -> None:
         tf.function(assign_all)()  # so that all are under way at once
     else:
         _evaluated(tf.group(*assign()))
+
+
+def broadcast_global_variables(root_rank: int) -> Any:
+    """Overwrite the global variables of a graph with those of the root, in the session of Keras."""
+    return _evaluated(hvd.broadcast_global_variables(root_rank))

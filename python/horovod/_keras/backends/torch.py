@@ -11,6 +11,8 @@ import horovod.torch as hvd
 from horovod._core.gradients import form_groups, scale_factors
 from horovod._keras._options import OptimizerOptions, Reducer
 
+from ._eager import in_graph, read_variable, write_variable
+
 Compression = hvd.Compression
 
 
@@ -95,3 +97,17 @@ def broadcast_variables(variables: Iterable[Any], root_rank: int) -> None:
         else:
             with torch.no_grad():
                 variable.copy_(value)
+
+
+__all__ = [
+    "Compression",
+    "allgather",
+    "allreduce",
+    "broadcast",
+    "broadcast_variables",
+    "in_graph",
+    "make_reducer",
+    "read_variable",
+    "reducescatter",
+    "write_variable",
+]

@@ -113,9 +113,7 @@ def broadcast_global_variables(root_rank: int) -> Any:
 
     With Keras 3 and in eager execution there are none: use the callback or hvd.broadcast_variables.
     """
-    from horovod.tensorflow import broadcast_global_variables as broadcast_all  # noqa: PLC0415
-
-    return broadcast_all(root_rank)
+    return backend_module("tensorflow").broadcast_global_variables(root_rank)
 
 
 def allreduce(

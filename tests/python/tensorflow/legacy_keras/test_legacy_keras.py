@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -195,3 +197,49 @@ def test_horovod_keras_works_with_tf_keras(kind, rank, size):
     model.fit(*my_rows(rank, size, 12), batch_size=12 // size, epochs=2, verbose=0, callbacks=callbacks)
     assert_equal_everywhere(model)
     horovod.keras.PartialDistributedOptimizer(KINDS[kind](), local_layers=model.layers)
+
+
+def test_callbacks_in_a_graph_of_tensorflow_1(rank, size):
+    with tf.Graph().as_default():
+        model = make_model(5 + rank)
+        optimizer = tf.keras.optimizers.legacy.SGD(0.01, momentum=0.5)
+        model.compile(optimizer=hvd.DistributedOptimizer(optimizer), loss="mse")
+        callbacks = [
+            hvd.callbacks.BroadcastGlobalVariablesCallback(0),
+            hvd.callbacks.MetricAverageCallback(),
+            hvd.callbacks.LearningRateWarmupCallback(0.1, warmup_epochs=1),
+            hvd.callbacks.LearningRateScheduleCallback(0.1, 0.5, start_epoch=1),
+        ]
+        history = model.fit(
+            *my_rows(rank, size, 12), batch_size=12 // size, epochs=3, verbose=0, callbacks=callbacks
+        ).history
+        weights = model.get_weights()
+        with pytest.raises(ValueError, match="local_variables"):
+            hvd.callbacks.BroadcastGlobalVariablesCallback(0, local_variables=model.weights)
+
+        hvd.broadcast_global_variables(size - 1)
+
+    assert history["lr"] == pytest.approx([0.1, 0.1, 0.05], rel=1e-4)
+    for weight in weights:
+        gathered = hvd.allgather(weight[None]).numpy()
+        np.testing.assert_array_equal(gathered, np.repeat(gathered[:1], size, axis=0))
+
+
+def test_broadcast_and_aggregation_in_a_graph_of_tensorflow_1(rank, size):
+    x, y = my_rows(rank, size, 12)
+    with tf.Graph().as_default():
+        model = make_model(5 + rank)
+        optimizer = hvd.DistributedOptimizer(tf.keras.optimizers.legacy.SGD(0.1), backward_passes_per_step=2)
+        model.compile(optimizer=optimizer, loss="mse")
+        hvd.broadcast_global_variables(size - 1)
+        weights = [model.get_weights()]
+        for _ in range(4):
+            model.train_on_batch(x, y)
+            weights.append(model.get_weights())
+
+    for step, (before, after) in enumerate(itertools.pairwise(weights)):
+        changed = any(np.any(a != b) for a, b in zip(before, after, strict=True))
+        assert changed == (step % 2 == 1)
+    for weight in [*weights[0], *weights[-1]]:
+        gathered = hvd.allgather(weight[None]).numpy()
+        np.testing.assert_array_equal(gathered, np.repeat(gathered[:1], size, axis=0))
