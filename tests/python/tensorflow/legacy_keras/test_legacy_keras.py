@@ -168,6 +168,8 @@ def test_mixed_precision_with_an_overflow_on_one_rank(kind, rank, size):
 @pytest.mark.parametrize("kind", ["new", "old"])
 def test_a_function_that_makes_a_distributed_optimizer_loads(kind, ending, tmp_path):
     mine = type("Mine", (type(KINDS[kind]()),), {})
+    if ending == "keras" and not hasattr(mine, "build"):
+        pytest.skip("this Keras itself does not load optimizers of the old kind from .keras files")
     model = make_model(1)
     model.compile(optimizer=mine(0.1), loss="mse")
     model.train_on_batch(*data())
