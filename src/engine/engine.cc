@@ -251,7 +251,12 @@ void Engine::shutdown(Deadline deadline) {
   job_->wake(job_->rank());
   job_->wake_background(job_->rank());
   mine.state.store(static_cast<uint32_t>(shm::RankState::kLeaving), std::memory_order_seq_cst);
-  if (mirror_ != nullptr) mirror_->say_leaving();
+  if (mirror_ != nullptr) {
+    // A rank of this host may have told of it first, over other streams: whoever hears of the
+    // leaving shall have heard why.
+    if (const Status why = job_->failure(); !why.is_ok()) mirror_->say_failed(topology_.rank, why);
+    mirror_->say_leaving();
+  }
   uint32_t nobody = 0;
   job_->header().first_leaver.compare_exchange_strong(nobody,
                                                       static_cast<uint32_t>(job_->rank()) + 1);
