@@ -1,6 +1,7 @@
 """Shell commands that run a command on another host, for programs that start processes there themselves.
 
-The launcher has its own way to hosts, which also learns host keys.
+Programs compare the text, which does not check host keys; nothing here uses it. The launcher has its own way
+to hosts, which learns their keys and refuses those that change.
 """
 
 from __future__ import annotations
