@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -12,6 +13,7 @@ import pytest
 from horovod.runner import mpi_run as module
 from horovod.runner._failure import failure_text
 from horovod.runner._job import Ended
+from horovod.runner._program import plan
 from horovod.runner.common.util.settings import Settings
 from horovod.runner.gloo_run import gloo_run
 from horovod.runner.mpi_run import mpi_run
@@ -218,3 +220,40 @@ def test_a_failed_job_is_named_first_however_much_it_said() -> None:
 def test_the_launcher_that_failed_is_named(launcher: str, first: str) -> None:
     assert failure_text(Ended(4, "horovodrun: why\n"), launcher).startswith(first)
     assert failure_text(Ended(4, "horovodrun: why\n"), launcher).endswith("\nwhy")
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        "mpirun (Open MPI) 4.1.4",
+        "mpirun (Open MPI) 5.0.3",
+        "IBM Spectrum MPI 10.3",
+        "HYDRA build details:",
+        "Intel(R) MPI Library 2021",
+    ],
+)
+def test_the_launcher_composes_the_same_line(version: str, tmp_path: Path) -> None:
+    """Two programs compose it, as callers replace parts of one: it must not come to differ."""
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(f"#!/bin/sh\necho '{version}'\n", encoding="utf-8")
+    mpirun.chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    hosts = "a:1,b:1"
+    words = ["--mpi", "--num-proc=2", f"--hosts={hosts}", "--ssh-port=22", "--ssh-identity-file=id"]
+    words += ["--network-interfaces=eth0", "--output-filename=logs", "--mpi-args=-x MORE"]
+
+    native = plan([*words, "python", "a b"], environment=env)["command_line"]
+
+    given = settings(
+        hosts=hosts,
+        ssh_port=22,
+        ssh_identity_file="id",
+        nics={"eth0"},
+        output_filename="logs",
+        extra_mpi_args="-x MORE",
+    )
+    flags = module._get_mpi_implementation_flags(tcp_flag=None, env=env)
+    ours = line_of(given, flags, env=env, command=("python", "a b"))
+    # What the launcher itself adds for the workers.
+    added = r" -x (HOROVOD_GLOO_IFACE|HOROVOD_JOB_ID|NCCL_SOCKET_IFNAME(?!=)|PYTHONUNBUFFERED)\b"
+    assert ours == re.sub(added, "", native)
