@@ -6,13 +6,11 @@
 
 #include "base/text.h"
 #include "mpi/find_library.h"
+#include "mpi/take_leave.h"
 #include "topology/variables.h"
 
 namespace hvd::capi {
 namespace {
-
-// Requests of streams that peers have not ended yet; MPI_Finalize waits for the peers anyway.
-constexpr auto kDrainTime = std::chrono::seconds(2);
 
 bool has_mpi_fields(const hvd_init_options* o) {
   constexpr uint32_t kEnd = offsetof(hvd_init_options, mpi_rank_count) + sizeof(int32_t);
@@ -81,15 +79,12 @@ Result<mpi::Joined> MpiJobs::join(const hvd_init_options* options, const Environ
   return mpi::join(*group, environment, choice.carrier, epoch, deadline);
 }
 
-void MpiJobs::finalize() {
+void MpiJobs::finalize(int exit_status) {
   if (process_ == nullptr || !process_->is_ours() || !may_finalize_) return;
   if (process_->api().is_finalized()) return;
-  const Deadline deadline = Deadline::after(kDrainTime);
-  for (const auto& group : groups_) {
-    if (!group->drain_until(deadline) && !group->status().is_ok()) return;
-  }
-  for (const auto& group : groups_) (void)group->meet_until(deadline);
-  (void)process_->api().finalize().is_ok();
+  std::vector<mpi::Group*> groups;
+  for (const auto& group : groups_) groups.push_back(group.get());
+  mpi::take_leave(process_->api(), groups, exit_status);
 }
 
 }  // namespace hvd::capi

@@ -29,7 +29,7 @@ class MpiJobs {
   void job_failed() { may_finalize_ = false; }
   // At exit, after the last job. Not if MPI is the program's or a job has failed: launchers end the
   // other processes when one goes without it.
-  void finalize();
+  void finalize(int exit_status);
 
   bool is_started() const { return process_ != nullptr; }
   bool has_thread_multiple() const { return process_->has_thread_multiple(); }

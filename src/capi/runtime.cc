@@ -80,7 +80,8 @@ Status Runtime::find_place(const hvd_init_options* o, engine::EngineOptions& out
   const bool was_started = mpi_.is_started();
   auto joined = mpi_.join(o, environment, choice, out.epoch,
                           Deadline::after(out.settings.rendezvous_timeout));
-  if (!was_started && mpi_.is_started()) std::atexit([] { instance().at_exit(); });
+  if (!was_started && mpi_.is_started())
+    ::on_exit([](int status, void*) { instance().at_exit(status); }, nullptr);
   if (!joined) return joined.status();
   out.topology = std::move(joined->topology);
   use_network(std::move(joined->network), out);
@@ -94,11 +95,11 @@ void Runtime::use_network(bootstrap::Network network, engine::EngineOptions& out
   out.mesh = std::move(network.mesh);
 }
 
-void Runtime::at_exit() {
+void Runtime::at_exit(int exit_status) {
   // A job that is not shut down ends as if the process had died.
   if (is_initialized() || is_orphan_.load()) return;
   MutexLock lock(life_mutex_);
-  mpi_.finalize();
+  mpi_.finalize(exit_status);
 }
 
 // A job on several hosts: finds the others before anything else.

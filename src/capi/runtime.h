@@ -59,7 +59,7 @@ class Runtime {
   Status find_place(const hvd_init_options* options, engine::EngineOptions& out)
       HVD_REQUIRES(life_mutex_);
   static void use_network(bootstrap::Network network, engine::EngineOptions& out);
-  void at_exit() HVD_EXCLUDES(life_mutex_);
+  void at_exit(int exit_status) HVD_EXCLUDES(life_mutex_);
 
   std::atomic<engine::Engine*> engine_{nullptr};
   std::atomic<bool> is_orphan_{false};

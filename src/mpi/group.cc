@@ -217,15 +217,14 @@ bool Group::drain_until(Deadline deadline) {
   }
 }
 
-bool Group::meet_until(Deadline deadline) {
-  Request request{};
-  const Status begun =
-      api_.allreduce(comm_, &meeting_, &meeting_, 1, DType::kInt32, ReduceOp::kSum, request);
-  if (!begun.is_ok()) return false;
+Status Group::begin_meeting() {
+  return api_.allreduce(comm_, &met_, &met_, 1, DType::kInt32, ReduceOp::kSum, meeting_);
+}
+
+Status Group::finish_meeting() {
   for (Rest rest;; rest.take()) {
-    const auto have_come = api_.test(request, nullptr);
-    if (!have_come) return false;
-    if (*have_come || deadline.passed()) return *have_come;
+    HVD_TRY_ASSIGN(const bool have_come, api_.test(meeting_, nullptr));
+    if (have_come) return Status::ok();
   }
 }
 

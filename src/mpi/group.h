@@ -56,9 +56,10 @@ class Group {
   // Waits until everything that was sent has been taken and every pipe that was given back has
   // ended at both ends. False: the deadline came first; poll() goes on with the rest.
   bool drain_until(Deadline deadline) HVD_EXCLUDES(mutex_);
-  // Waits until all ranks of the group have come here. Before MPI_Finalize, in which some libraries
-  // wait for answers of peers that no longer look. False: the deadline came first.
-  bool meet_until(Deadline deadline);
+  // Waits until all ranks of the group have begun this, once per group: its end. For any time, as
+  // MPI_Finalize does.
+  Status begin_meeting();
+  Status finish_meeting();
 
   // A failure of MPI itself that no caller was told about.
   Status status() HVD_EXCLUDES(mutex_);
@@ -93,7 +94,8 @@ class Group {
   std::list<Message> sends_ HVD_GUARDED_BY(mutex_);
   std::list<std::pair<int, Message>> receives_ HVD_GUARDED_BY(mutex_);  // tag
   std::list<std::unique_ptr<Pipe>> ending_ HVD_GUARDED_BY(mutex_);
-  int32_t meeting_ = 0;  // what meet_until() adds up
+  int32_t met_ = 0;  // what the meeting adds up
+  Request meeting_{};
 };
 
 }  // namespace hvd::mpi

@@ -5,10 +5,12 @@
 #include <cstdlib>
 #include <map>
 #include <numeric>
+#include <vector>
 
 #include "mpi/group.h"
 #include "mpi/join.h"
 #include "mpi/process.h"
+#include "mpi/take_leave.h"
 
 namespace hvd::testing {
 namespace {
@@ -48,10 +50,9 @@ class World {
 
  private:
   void finish() {
-    const Deadline deadline = Deadline::after(std::chrono::seconds(10));
-    for (const auto& [size, group] : groups_) (void)group->drain_until(deadline);
-    for (const auto& [size, group] : groups_) (void)group->meet_until(deadline);
-    (void)process_->api().finalize().is_ok();
+    std::vector<mpi::Group*> groups;
+    for (const auto& [size, group] : groups_) groups.push_back(group.get());
+    mpi::take_leave(process_->api(), groups, EXIT_FAILURE);
   }
 
   std::unique_ptr<mpi::Process> process_;
