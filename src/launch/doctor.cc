@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "launch/doctor_report.h"
+#include "launch/engine_comparison.h"
 #include "launch/exit_status.h"
 #include "launch/flush.h"
 #include "launch/remote_host.h"
@@ -19,6 +20,11 @@ using State = RemoteHost::State;
 // Python may be slow to start on a busy host; a probe has its own, shorter bound.
 constexpr std::chrono::seconds kFactsTime{60};
 constexpr std::chrono::seconds kProbeTime{15};
+
+void say(Terminal& terminal, std::string_view text) {
+  terminal.out().append(text);
+  flush_all(terminal, nullptr, Deadline::never());
+}
 
 TimePoint now() { return Clock::steady().now(); }
 
@@ -172,10 +178,12 @@ Result<int> run_doctor(const Prepared& prepared, Terminal& terminal) {
   const bool is_complete = doctor.ask_for_facts(prepared.plan.start_timeout) && doctor.probe_all();
   DoctorFindings findings = doctor.take_findings();
   signals.restore();  // what follows is a program that Ctrl-C may end
+  say(terminal, doctor_report(findings));
   // mpirun would wait long for a host that cannot be reached.
-  if (is_complete && is_usable(findings)) findings.engines = compare_engines(prepared);
-  terminal.out().append(doctor_report(findings));
-  flush_all(terminal, nullptr, Deadline::never());
+  if (is_complete && is_usable(findings)) {
+    if (const auto engines = compare_engines(prepared)) say(terminal, describe(*engines));
+  }
+  say(terminal, doctor_advice(findings));
   if (!is_complete) return 128 + SIGINT;
   return is_usable(findings) ? 0 : 1;
 }

@@ -104,9 +104,12 @@ std::string doctor_report(const DoctorFindings& findings) {
   std::string text = concat("horovodrun doctor ", version_text(), "\n");
   for (const DoctorHost& host : findings.hosts) append_host(text, host);
   append_matrix(text, findings);
-  if (findings.engines) text += describe(*findings.engines);
+  return text;
+}
+
+std::string doctor_advice(const DoctorFindings& findings) {
   const std::vector<std::string> lines = problems(findings);
-  text += lines.empty() ? "\nno problems found\n" : "\nwhat to do\n";
+  std::string text = lines.empty() ? "\nno problems found\n" : "\nwhat to do\n";
   for (const std::string& line : lines) text += concat("  ", line, "\n");
   return text;
 }

@@ -9,7 +9,6 @@
 
 #include "launch/doctor_facts.h"
 #include "launch/doctor_probe.h"
-#include "launch/engine_comparison.h"
 
 namespace hvd::launch {
 
@@ -23,10 +22,11 @@ struct DoctorHost {
 struct DoctorFindings {
   std::vector<DoctorHost> hosts;
   std::map<std::pair<size_t, size_t>, ProbeResult> probes;  // who dialled, who was dialled
-  std::optional<EngineComparison> engines = {};
 };
 
+// Every host and which pairs can talk; then what is to be done about it.
 std::string doctor_report(const DoctorFindings& findings);
+std::string doctor_advice(const DoctorFindings& findings);
 // Whether every host answered and every pair could talk.
 bool is_usable(const DoctorFindings& findings);
 

@@ -108,7 +108,7 @@ TEST(LaunchDoctorReport, EveryProblemGetsItsSentence) {
                              .bytes_per_second = 1250000000};
   findings.probes[{1, 0}] = {.address = {}, .failure = "connection refused"};
 
-  const std::string text = doctor_report(findings);
+  const std::string text = doctor_report(findings) + doctor_advice(findings);
 
   EXPECT_FALSE(is_usable(findings));
   EXPECT_THAT(text, HasSubstr("80 us, 1.2 GB/s"));
@@ -127,7 +127,7 @@ TEST(LaunchDoctorReport, WithoutProblemsItSaysSo) {
                      .facts = HostFacts{.facts = {{"Machine", "x", ""}}, .probe_addresses = {}}}};
 
   EXPECT_TRUE(is_usable(findings));
-  EXPECT_THAT(doctor_report(findings), HasSubstr("no problems found"));
+  EXPECT_THAT(doctor_advice(findings), HasSubstr("no problems found"));
   EXPECT_THAT(doctor_report(findings), Not(HasSubstr("reachability")));
 }
 
