@@ -142,7 +142,7 @@ class HostsSshFault : public HostsFault {
     EXPECT_LT(job.took(), seconds(30));
     expect_all_ended(watches, 4);
     EXPECT_THAT(last_line(job.err()), ContainsRegex("host 10.99.0.3"));
-    EXPECT_TRUE(hosts_->set_link("hostc", "up"));
+    EXPECT_TRUE(hosts_->restore_link("hostc"));
   }
   static void expect_vanished_host_is_named(const std::string& bytes) {
     LaunchedJob job(ranks_on_three({"stubborn", bytes}));
@@ -150,7 +150,7 @@ class HostsSshFault : public HostsFault {
     const auto watches = watch_ranks(job);
     const int64_t vanished_at = monotonic_ns();
 
-    ASSERT_TRUE(hosts_->set_link("hostc", "down"));
+    ASSERT_TRUE(hosts_->cut_link("hostc"));
 
     expect_end(job, watches);
     for (int rank = 0; rank < 3; ++rank) expect_named(job, rank, vanished_at);
@@ -177,7 +177,7 @@ TEST_F(HostsSshFault, RanksThatSleepInABarrierLearnOfAVanishedHostToo) {
   const auto watches = watch_ranks(job);
   const int64_t vanished_at = monotonic_ns();
 
-  ASSERT_TRUE(hosts_->set_link("hostc", "down"));
+  ASSERT_TRUE(hosts_->cut_link("hostc"));
   ASSERT_TRUE(job.wait_for(" failed at ", 2));
   std::ofstream(directory / "pipe") << "go\n";  // for rank 0, which did not call us until now
 

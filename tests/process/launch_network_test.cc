@@ -61,11 +61,11 @@ TEST_F(LaunchNetwork, TheDoctorMeasuresEveryPair) {
 }
 
 TEST_F(LaunchNetwork, TheDoctorNamesHostsThatDoNotReachEachOther) {
-  ASSERT_TRUE(hosts_->set_link("hostb", "down"));
+  ASSERT_TRUE(hosts_->cut_link("hostb"));
   LaunchedJob job({"doctor", "-H", "hosta:1,hostb:1"}, {.environment = hosts_->environment()});
 
   EXPECT_EQ(job.wait(), 1) << job.out() << job.err();
-  ASSERT_TRUE(hosts_->set_link("hostb", "up"));
+  ASSERT_TRUE(hosts_->restore_link("hostb"));
   EXPECT_THAT(job.out(), ContainsRegex("host hosta does not reach host hostb: .*; open the ports"));
   EXPECT_THAT(job.out(), ContainsRegex("\n  hosta +- +no\n"));
 }
@@ -139,14 +139,14 @@ TEST_F(LaunchSsh, AHostWhoseCableIsPulledIsNamedAndItsRanksEnd) {
   std::vector<ProcessWatch> ranks;
   for (pid_t pid : job.numbers_after("pid ")) ranks.emplace_back(pid);
 
-  ASSERT_TRUE(hosts_->set_link("hostb", "down"));
+  ASSERT_TRUE(hosts_->cut_link("hostb"));
 
   EXPECT_EQ(job.wait(), 125);
   // By the agent, which hears nothing from here any more.
   for (const ProcessWatch& rank : ranks) {
     EXPECT_TRUE(!rank.is_valid() || rank.ends_within(seconds(5)));
   }
-  ASSERT_TRUE(hosts_->set_link("hostb", "up"));
+  ASSERT_TRUE(hosts_->restore_link("hostb"));
   EXPECT_LT(job.took(), seconds(30));
   EXPECT_THAT(last_line(job.err()), ContainsRegex("host 10.99.0.2 with rank 1 was lost"));
 }

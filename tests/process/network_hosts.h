@@ -74,8 +74,15 @@ class NetworkHosts {
     return run("nsenter -t " + std::to_string(holders_.at(name)) + " -n -u -m sh -c '" + command +
                "'");
   }
-  bool set_link(const std::string& name, const char* state) {
-    return run("ip link set v-" + name + " " + state);
+  bool cut_link(const std::string& name) { return run("ip link set v-" + name + " down"); }
+  // And nobody remembers that somebody could not be reached: such a neighbour is refused for
+  // seconds without being asked again.
+  bool restore_link(const std::string& name) {
+    bool is_good = run("ip link set v-" + name + " up && ip neigh flush dev br0");
+    for (const auto& [host, pid] : holders_) {
+      is_good = run_on(host, "ip neigh flush dev eth0") && is_good;
+    }
+    return is_good;
   }
   // What the host sends and gets, for example "50mbit".
   bool limit_rate(const std::string& name, const std::string& rate) {
