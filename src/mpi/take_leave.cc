@@ -11,21 +11,11 @@
 namespace hvd::mpi {
 namespace {
 
-// Requests of streams that peers have not ended yet.
-constexpr std::chrono::seconds kDrainTime{2};
-// All ranks are there: it takes milliseconds.
-constexpr std::chrono::seconds kFinalizeTime{30};
-// MPICH over UCX's TCP: a rank that still looks at MPI when the first one asks it for a last
-// acknowledgement answers; that one then waits for the end of the job and answers nobody, and the
-// rank that was late gets no acknowledgement, for ever. So nobody asks before all have looked away:
-// the last one sees that all have come at most one rest later than the first.
-constexpr std::chrono::milliseconds kSettleTime{50};
-
 // MPI_Finalize takes no deadline. No part of this outlives its owner.
 class FinalizeWatch {
  public:
-  FinalizeWatch(const Api& api, int exit_status)
-      : thread_([this, name = api.name(), exit_status] { watch(name, exit_status); }) {}
+  FinalizeWatch(const Api& api, std::chrono::milliseconds limit, int exit_status)
+      : name_(api.name()), limit_(limit), exit_status_(exit_status), thread_([this] { watch(); }) {}
   ~FinalizeWatch() {
     {
       const MutexLock lock(mutex_);
@@ -38,19 +28,21 @@ class FinalizeWatch {
   FinalizeWatch& operator=(const FinalizeWatch&) = delete;
 
  private:
-  void watch(const std::string& name, int exit_status) {
-    const Deadline deadline = Deadline::after(kFinalizeTime);
+  void watch() {
+    const Deadline deadline = Deadline::after(limit_);
     {
       const MutexLock lock(mutex_);
-      while (!is_over_ && !deadline.passed())
-        changed_.wait_for(mutex_, deadline.remaining(kFinalizeTime));
+      while (!is_over_ && !deadline.passed()) changed_.wait_for(mutex_, deadline.remaining(limit_));
       if (is_over_) return;
     }
-    HVD_LOG(kError, "MPI_Finalize of ", name, " has not returned for ", kFinalizeTime.count(),
+    HVD_LOG(kError, "MPI_Finalize of ", name_, " has not returned for ", limit_.count() / 1000.0,
             " s, though all ranks had come to their end: this process ends without it");
-    ::_exit(exit_status);
+    ::_exit(exit_status_);
   }
 
+  const std::string name_;
+  const std::chrono::milliseconds limit_;
+  const int exit_status_;
   Mutex mutex_;
   std::condition_variable_any changed_;
   bool is_over_ HVD_GUARDED_BY(mutex_) = false;
@@ -59,8 +51,9 @@ class FinalizeWatch {
 
 }  // namespace
 
-void take_leave(Api& api, std::span<Group* const> groups, int exit_status) {
-  const Deadline drained_by = Deadline::after(kDrainTime);
+void take_leave(Api& api, std::span<Group* const> groups, int exit_status,
+                const LeaveTimes& times) {
+  const Deadline drained_by = Deadline::after(times.drain);
   for (Group* group : groups) {
     if (!group->drain_until(drained_by) && !group->status().is_ok()) return;
   }
@@ -71,8 +64,8 @@ void take_leave(Api& api, std::span<Group* const> groups, int exit_status) {
   for (Group* group : groups) {
     if (!group->finish_meeting().is_ok()) return;
   }
-  std::this_thread::sleep_for(kSettleTime);
-  const FinalizeWatch watch(api, exit_status);
+  std::this_thread::sleep_for(times.settle);
+  const FinalizeWatch watch(api, times.finalize, exit_status);
   (void)api.finalize().is_ok();
 }
 
