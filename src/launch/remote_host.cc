@@ -184,9 +184,6 @@ bool RemoteHost::owns(int32_t rank) const {
 }
 
 Status RemoteHost::take(const Frame& frame, WorkerEvents& events) {
-  const auto check_rank = [this](int32_t rank) {
-    return owns(rank) ? Status::ok() : corrupted(concat("it speaks of rank ", rank));
-  };
   switch (frame.kind) {
     case FrameKind::kHello: {
       HVD_TRY_ASSIGN(const HelloMessage hello, decode_hello(frame.payload));
@@ -205,6 +202,30 @@ Status RemoteHost::take(const Frame& frame, WorkerEvents& events) {
       exit_code_ = problem.exit_code;
       return precondition_error(problem.text);
     }
+    case FrameKind::kInputTaken: {
+      HVD_TRY_ASSIGN(const uint32_t count, decode_number(frame.payload));
+      input_on_way_ -= std::min<size_t>(count, input_on_way_);
+      return Status::ok();
+    }
+    case FrameKind::kGone:
+      state_ = State::kGone;
+      in_.reset();
+      return Status::ok();
+    case FrameKind::kFacts:
+    case FrameKind::kProbed:
+      if (state_ == State::kConnecting) state_ = State::kReady;
+      events.on_answer(plan_->name, static_cast<uint8_t>(frame.kind), frame.payload);
+      return Status::ok();
+    default:
+      return take_of_worker(frame, events);
+  }
+}
+
+Status RemoteHost::take_of_worker(const Frame& frame, WorkerEvents& events) {
+  const auto check_rank = [this](int32_t rank) {
+    return owns(rank) ? Status::ok() : corrupted(concat("it speaks of rank ", rank));
+  };
+  switch (frame.kind) {
     case FrameKind::kStarted: {
       HVD_TRY_ASSIGN(const StartedMessage started, decode_started(frame.payload));
       HVD_TRY(check_rank(started.rank));
@@ -234,20 +255,6 @@ Status RemoteHost::take(const Frame& frame, WorkerEvents& events) {
       events.on_file(piece);
       return Status::ok();
     }
-    case FrameKind::kInputTaken: {
-      HVD_TRY_ASSIGN(const uint32_t count, decode_number(frame.payload));
-      input_on_way_ -= std::min<size_t>(count, input_on_way_);
-      return Status::ok();
-    }
-    case FrameKind::kGone:
-      state_ = State::kGone;
-      in_.reset();
-      return Status::ok();
-    case FrameKind::kFacts:
-    case FrameKind::kProbed:
-      if (state_ == State::kConnecting) state_ = State::kReady;
-      events.on_answer(plan_->name, static_cast<uint8_t>(frame.kind), frame.payload);
-      return Status::ok();
     default:
       return Status::ok();
   }

@@ -72,6 +72,7 @@ class RemoteHost {
   void read_frames(WorkerEvents& events);
   void read_words();
   Status take(const Frame& frame, WorkerEvents& events);
+  Status take_of_worker(const Frame& frame, WorkerEvents& events);
   bool owns(int32_t rank) const;
   void close_connection(std::string reason);
   void settle();
