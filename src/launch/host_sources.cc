@@ -14,6 +14,10 @@ namespace {
 
 constexpr std::chrono::seconds kQueryTime{20};
 
+Status missing_num_proc() {
+  return invalid_argument("the number of workers is missing: give -np N");
+}
+
 Result<std::vector<HostSlots>> read_hostfile(const std::string& who, const std::string& path,
                                              int32_t default_slots) {
   HVD_TRY_ASSIGN(const std::string text, read_text_file(who, path));
@@ -23,11 +27,22 @@ Result<std::vector<HostSlots>> read_hostfile(const std::string& who, const std::
 }
 
 // The host file that the operator of a Kubernetes MPIJob mounts into the launcher's pod.
-Result<std::optional<FoundHosts>> mpijob_hosts(const EnvironmentList& environment) {
+struct MpijobFile {
+  const char* variable;
+  std::string path;
+};
+
+std::optional<MpijobFile> mpijob_file(const EnvironmentList& environment) {
   for (const char* name :
        {"OMPI_MCA_orte_default_hostfile", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE"}) {
     const auto path = get_variable(environment, name);
-    if (!path || path->empty()) continue;
+    if (path && !path->empty()) return MpijobFile{.variable = name, .path = *path};
+  }
+  return std::nullopt;
+}
+
+Result<std::optional<FoundHosts>> mpijob_hosts(const EnvironmentList& environment) {
+  if (const auto file = mpijob_file(environment)) {
     int32_t default_slots = 1;
     constexpr char kSlotsName[] = "OMPI_MCA_orte_set_default_slots";
     if (const auto text = get_variable(environment, kSlotsName)) {
@@ -35,8 +50,10 @@ Result<std::optional<FoundHosts>> mpijob_hosts(const EnvironmentList& environmen
       if (!slots) return blame(kSlotsName, slots.status());
       default_slots = static_cast<int32_t>(*slots);
     }
-    HVD_TRY_ASSIGN(std::vector<HostSlots> hosts, read_hostfile(name, *path, default_slots));
-    return std::optional(FoundHosts{.hosts = std::move(hosts), .source = concat(name, "=", *path)});
+    HVD_TRY_ASSIGN(std::vector<HostSlots> hosts,
+                   read_hostfile(file->variable, file->path, default_slots));
+    return std::optional(
+        FoundHosts{.hosts = std::move(hosts), .source = concat(file->variable, "=", file->path)});
   }
   return std::optional<FoundHosts>();
 }
@@ -86,6 +103,15 @@ Result<std::optional<FoundHosts>> batch_hosts(const EnvironmentList& environment
 
 }  // namespace
 
+Status check_num_proc(const Options& options, const EnvironmentList& environment) {
+  if (options.num_proc != 0 || mpijob_file(environment) || is_lsf_job(environment)) {
+    return Status::ok();
+  }
+  const auto slurm = slurm_hosts(environment);
+  const bool is_slurm = !slurm || slurm->has_value();  // even if its variables make no sense
+  return is_slurm ? Status::ok() : missing_num_proc();
+}
+
 Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& environment) {
   FoundHosts found;
   bool from_batch_system = false;
@@ -103,9 +129,7 @@ Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& env
   }
   found.num_proc = options.num_proc;
   if (found.num_proc == 0) {
-    if (!from_batch_system) {
-      return invalid_argument("the number of workers is missing: give -np N");
-    }
+    if (!from_batch_system) return missing_num_proc();
     found.num_proc = static_cast<int32_t>(total_slots(found.hosts));
   }
   // An allocation of one node says what was asked for, not what fits: a shell that salloc gave one

@@ -21,6 +21,9 @@ struct FoundHosts {
   int32_t num_proc = 0;               // -np, or what the batch system says
 };
 
+// Fails if neither -np nor a batch system says how many workers there are. Reads no file.
+Status check_num_proc(const Options& options, const EnvironmentList& environment);
+
 Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& environment);
 
 }  // namespace hvd::launch

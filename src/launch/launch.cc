@@ -120,6 +120,18 @@ int launch(Options options, const EnvironmentList& environment, Terminal& termin
   return exit_code.is_ok() ? exit_code.value() : fail(terminal, exit_code.status());
 }
 
+// Hosts are not looked at, and nothing is asked of other programs: a job that cannot be started
+// may still be talked about.
+int print_parsed(ParsedWords parsed, const EnvironmentList& environment, Terminal& terminal) {
+  if (parsed.values.is_ok()) {
+    if (const Status known = check_num_proc(parsed.options, environment); !known) {
+      return fail(terminal, known);
+    }
+    parsed.values = read_config_file(parsed.options);
+  }
+  return print(terminal, parse_json(parsed.options, parsed.values));
+}
+
 int doctor(Options options, const EnvironmentList& environment, Terminal& terminal) {
   if (options.hosts.empty() && options.hostfile.empty() && options.num_proc == 0) {
     options.num_proc = 1;  // this machine, or what the batch system says
@@ -135,24 +147,30 @@ int doctor(Options options, const EnvironmentList& environment, Terminal& termin
 int run_launcher(std::span<const std::string> arguments, const EnvironmentList& environment) {
   open_standard_descriptors();
   Terminal terminal(STDOUT_FILENO, STDERR_FILENO);
-  Result<Options> options = parse_options(arguments);
-  if (!options.is_ok()) return fail(terminal, options.status());
-  switch (options->request) {
+  Result<ParsedWords> parsed = parse_words(arguments);
+  if (!parsed) return fail(terminal, parsed.status());
+  Options& options = parsed->options;
+  if (options.request == Request::kParseJson) {
+    return print_parsed(*std::move(parsed), environment, terminal);
+  }
+  if (!parsed->values) return fail(terminal, parsed->values);
+  switch (options.request) {
     case Request::kHelp:
       return print(terminal, help_text(help_width()));
     case Request::kVersion:
       return print(terminal, concat(version_text(), "\n"));
     case Request::kCheckBuild:
-      return check_build(*options, environment, terminal);
+      return check_build(options, environment, terminal);
     case Request::kAgent:
       return run_agent(environment);
     case Request::kDoctor:
-      return doctor(*std::move(options), environment, terminal);
+      return doctor(std::move(options), environment, terminal);
+    case Request::kParseJson:
     case Request::kPlanJson:
     case Request::kRun:
       break;
   }
-  return launch(*std::move(options), environment, terminal);
+  return launch(std::move(options), environment, terminal);
 }
 
 }  // namespace hvd::launch

@@ -28,6 +28,7 @@ enum class OptionId {
   kDisableCache,
   kCheckBuild,
   kPlanJson,
+  kParseJson,
   kAgent,
   kVersion,
   kHelp,

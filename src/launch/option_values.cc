@@ -12,30 +12,57 @@ constexpr int64_t kMaxTimeoutSeconds = int64_t{365} * 24 * 3600;
 constexpr int64_t kMaxPort = 65535;
 constexpr int64_t kMaxCooldownSeconds = 3600;
 
-Status read_text(std::string_view spelling, std::string_view what, std::string_view value,
-                 std::string& out) {
-  if (value.empty()) return invalid_argument(concat(spelling, ": the ", what, " is empty"));
+// Whether a value that was refused is at least what the option takes.
+bool is_of_kind(TunableKind kind, std::string_view value) {
+  switch (kind) {
+    case TunableKind::kInteger:
+    case TunableKind::kMebibytes:
+      return parse_integer(value).is_ok();
+    case TunableKind::kDecimal:
+      return parse_decimal(value).is_ok();
+    case TunableKind::kText:
+      return true;
+    case TunableKind::kSwitch:
+    case TunableKind::kLogLevel:
+      break;
+  }
+  return false;
+}
+
+}  // namespace
+
+Status OptionReader::refuse_value(Status why) {
+  if (values_.is_ok()) values_ = std::move(why);
+  return Status::ok();
+}
+
+Status OptionReader::read_text(std::string_view spelling, std::string_view what,
+                               std::string_view value, std::string& out) {
+  if (value.empty()) {
+    return refuse_value(invalid_argument(concat(spelling, ": the ", what, " is empty")));
+  }
   out = value;
   return Status::ok();
 }
 
-Status read_number(std::string_view spelling, std::string_view value, Range<int64_t> range,
-                   std::optional<int32_t>& out) {
+Status OptionReader::read_number(std::string_view spelling, std::string_view value,
+                                 Range<int64_t> range, std::optional<int32_t>& out) {
   const auto number = parse_integer(value, range);
-  if (!number) return blame(spelling, number.status());
+  if (!number) {
+    Status why = blame(spelling, number.status());
+    return parse_integer(value).is_ok() ? refuse_value(std::move(why)) : why;
+  }
   out = static_cast<int32_t>(*number);
   return Status::ok();
 }
 
-Status read_seconds(std::string_view spelling, std::string_view value,
-                    std::optional<std::chrono::seconds>& out) {
-  const auto seconds = parse_integer(value, {1, kMaxTimeoutSeconds});
-  if (!seconds) return blame(spelling, seconds.status());
-  out = std::chrono::seconds(*seconds);
+Status OptionReader::read_seconds(std::string_view spelling, std::string_view value,
+                                  std::optional<std::chrono::seconds>& out) {
+  std::optional<int32_t> seconds;
+  HVD_TRY(read_number(spelling, value, {1, kMaxTimeoutSeconds}, seconds));
+  if (seconds) out = std::chrono::seconds(*seconds);
   return Status::ok();
 }
-
-}  // namespace
 
 Status OptionReader::apply(const OptionInfo& info, std::string_view spelling,
                            std::span<const std::string_view> values) {
@@ -80,6 +107,9 @@ Status OptionReader::apply_switch(OptionId id, std::string_view spelling) {
     case OptionId::kPlanJson:
       options_.request = Request::kPlanJson;
       break;
+    case OptionId::kParseJson:
+      options_.request = Request::kParseJson;
+      break;
     case OptionId::kAgent:
       options_.request = Request::kAgent;
       break;
@@ -102,7 +132,7 @@ Status OptionReader::apply_value(OptionId id, std::string_view spelling, std::st
     case OptionId::kNumProc: {
       std::optional<int32_t> count;
       HVD_TRY(read_number(spelling, value, {1, kMaxWorkers}, count));
-      options_.num_proc = *count;
+      options_.num_proc = count.value_or(options_.num_proc);
       return Status::ok();
     }
     case OptionId::kHosts:
@@ -154,7 +184,10 @@ Status OptionReader::apply_tunable(const OptionInfo& info, std::string_view spel
                                    std::string_view value) {
   if (info.takes_value()) {
     const Status set = options_.tunables.set(*info.tunable, value);
-    return set.is_ok() ? set : blame(spelling, set);
+    if (set.is_ok()) return set;
+    Status why = blame(spelling, set);
+    const bool is_right_kind = is_of_kind(tunable_info(*info.tunable).kind, value);
+    return is_right_kind ? refuse_value(std::move(why)) : why;
   }
   const auto before = switch_spellings_.find(*info.tunable);
   if (before != switch_spellings_.end() &&
@@ -171,8 +204,8 @@ Status OptionReader::apply_cooldown(std::string_view spelling,
   std::optional<int32_t> least;
   std::optional<int32_t> most;
   HVD_TRY(read_number(spelling, values[0], {1, kMaxCooldownSeconds}, least));
-  HVD_TRY(read_number(spelling, values[1], {*least, kMaxCooldownSeconds}, most));
-  options_.elastic.cooldown_range = {*least, *most};
+  HVD_TRY(read_number(spelling, values[1], {least.value_or(1), kMaxCooldownSeconds}, most));
+  if (least && most) options_.elastic.cooldown_range = {*least, *most};
   return Status::ok();
 }
 
@@ -190,7 +223,9 @@ Status OptionReader::add_interfaces(std::string_view spelling, std::string_view 
   while (true) {
     const size_t comma = names.find(',');
     const std::string_view name = trim(names.substr(0, comma));
-    if (name.empty()) return invalid_argument(concat(spelling, ": a name is empty"));
+    if (name.empty()) {
+      return refuse_value(invalid_argument(concat(spelling, ": a name is empty")));
+    }
     if (std::find(interfaces.begin(), interfaces.end(), name) == interfaces.end()) {
       interfaces.emplace_back(name);
     }

@@ -65,6 +65,12 @@ Status check_together(const Options& options) {
   if (!options.hosts.empty() && !options.hostfile.empty()) {
     return invalid_argument("-H and --hostfile contradict each other: give one of them");
   }
+  if (!options.elastic.host_discovery_script.empty() &&
+      (!options.hosts.empty() || !options.hostfile.empty())) {
+    return invalid_argument(concat("--host-discovery-script and ",
+                                   options.hosts.empty() ? "--hostfile" : "-H",
+                                   " contradict each other: give one of them"));
+  }
   if (options.request != Request::kRun) return Status::ok();
   if (options.command.empty()) {
     return invalid_argument("the command is missing: horovodrun -np N command [args...]");
@@ -75,8 +81,9 @@ Status check_together(const Options& options) {
 
 }  // namespace
 
-Result<Options> parse_options(std::span<const std::string> arguments) {
-  Options options;
+Result<ParsedWords> parse_words(std::span<const std::string> arguments) {
+  ParsedWords parsed;
+  Options& options = parsed.options;
   OptionReader reader(options);
   size_t next = 0;
   if (!arguments.empty() && arguments.front() == "doctor") {
@@ -96,10 +103,17 @@ Result<Options> parse_options(std::span<const std::string> arguments) {
     HVD_TRY_ASSIGN(const std::vector<std::string_view> values, take_values(given, arguments, next));
     HVD_TRY(reader.apply(*given.info, given.spelling, values));
   }
-  if (answers_at_once(options)) return options;
+  if (answers_at_once(options)) return parsed;
   options.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(next), arguments.end());
   HVD_TRY(check_together(options));
-  return options;
+  parsed.values = reader.values();
+  return parsed;
+}
+
+Result<Options> parse_options(std::span<const std::string> arguments) {
+  HVD_TRY_ASSIGN(ParsedWords parsed, parse_words(arguments));
+  HVD_TRY(parsed.values);
+  return std::move(parsed.options);
 }
 
 }  // namespace hvd::launch

@@ -19,7 +19,7 @@ namespace hvd::launch {
 // More is a typing mistake; the core takes no more ranks either.
 inline constexpr int32_t kMaxWorkers = 65536;
 
-enum class Request { kRun, kHelp, kVersion, kCheckBuild, kPlanJson, kAgent, kDoctor };
+enum class Request { kRun, kHelp, kVersion, kCheckBuild, kPlanJson, kParseJson, kAgent, kDoctor };
 
 // Who starts the workers.
 enum class Controller { kUnspecified, kGloo, kMpi, kJsrun };
@@ -72,7 +72,18 @@ struct Options {
   std::vector<std::string> warnings = {};  // about the words that were used
 };
 
-// `arguments` without the program's name.
+// What a command line says. Values of the right kind that are refused (a number out of its range)
+// are not in `options`; `values` tells of the first.
+struct ParsedWords {
+  Options options = {};
+  Status values = {};
+};
+
+// `arguments` without the program's name. Fails if the words themselves are not understood: an
+// option that nobody knows, a value that is missing or no number, two that contradict each other.
+Result<ParsedWords> parse_words(std::span<const std::string> arguments);
+
+// The same where nobody cares what exactly is wrong.
 Result<Options> parse_options(std::span<const std::string> arguments);
 
 }  // namespace hvd::launch

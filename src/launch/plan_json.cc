@@ -125,11 +125,30 @@ std::string json_lines(const Range& items, Function&& function) {
   return concat("[", join_text(lines, ","), "\n  ]");
 }
 
+using Part = std::pair<std::string_view, std::string>;
+
+std::string json_document(const std::vector<Part>& parts) {
+  std::vector<std::string> lines;
+  for (const auto& [key, json] : parts) lines.push_back(concat("  ", json_string(key), ": ", json));
+  return concat("{\n", join_text(lines, ",\n"), "\n}\n");
+}
+
 }  // namespace
+
+std::string parse_json(const Options& options, const Status& values) {
+  return json_document({
+      {"version", json_string(version_text())},
+      {"elastic", json_bool(options.elastic.is_requested())},
+      {"command", json_strings(options.command)},
+      {"problem", json_text_or_null(values.message())},
+      {"options", options_json(options)},
+      {"warnings", json_strings(options.warnings)},
+  });
+}
 
 std::string plan_json(const Options& options, const Plan& plan,
                       const std::optional<ForeignLaunch>& foreign) {
-  const std::vector<std::pair<std::string_view, std::string>> parts = {
+  return json_document({
       {"version", json_string(version_text())},
       {"launcher", json_string(foreign ? foreign->launcher : "horovodrun")},
       {"elastic", json_bool(options.elastic.is_requested())},
@@ -145,10 +164,7 @@ std::string plan_json(const Options& options, const Plan& plan,
       {"hosts_source", json_string(plan.hosts_source)},
       {"hosts", json_lines(plan.hosts, host_json)},
       {"ranks", json_lines(plan.workers, worker_json)},
-  };
-  std::vector<std::string> lines;
-  for (const auto& [key, json] : parts) lines.push_back(concat("  ", json_string(key), ": ", json));
-  return concat("{\n", join_text(lines, ",\n"), "\n}\n");
+  });
 }
 
 }  // namespace hvd::launch

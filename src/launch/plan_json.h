@@ -1,5 +1,6 @@
 // plan_json.h - what --plan-json prints: the options as the Python launcher names them, and what
-// would be started. The key of the job is not in it. Pure; any thread.
+// would be started. The key of the job is not in it. --parse-json prints the part that needs no
+// look at hosts and programs. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -19,5 +20,8 @@ struct ForeignLaunch {
 
 std::string plan_json(const Options& options, const Plan& plan,
                       const std::optional<ForeignLaunch>& foreign);
+
+// `values`: why one of them is refused, or OK.
+std::string parse_json(const Options& options, const Status& values);
 
 }  // namespace hvd::launch

@@ -112,7 +112,9 @@ def parsed_options(planned: Mapping[str, Any]) -> dict[str, Any]:
 
 def option_words(args: Any) -> list[str]:
     """The command line that says what the attributes of `args` say; the command is not part of it."""
-    words = _values(args, _VALUES)
+    # Where a script finds the hosts, others do not count.
+    unused = ("hosts", "hostfile") if getattr(args, "host_discovery_script", None) else ()
+    words = _values(args, {name: flag for name, flag in _VALUES.items() if name not in unused})
     words += [flag for name, flag in _SWITCHES.items() if getattr(args, name, None)]
     nics = getattr(args, "nics", None)
     if nics:

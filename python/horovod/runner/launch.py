@@ -15,7 +15,7 @@ from horovod.common.util import gloo_built, mpi_built
 from ._failure import failure_text
 from ._job import run_program
 from ._options import option_words, parsed_options
-from ._program import ask, find_program, plan
+from ._program import NAME, UsageError, ask, find_program, plan
 from ._run import _HorovodArgs, run_function
 from ._ssh_check import closed_hosts
 from .common.util import config_parser
@@ -55,21 +55,31 @@ _NO_CONTROLLER = (
     "either MPI is installed (MPI) or CMake is installed (Gloo)."
 )
 
+_USAGE = f"{NAME} -np N [options] command [args...]"
+
 _ALL_LINES = 2  # the level of --verbose
 
 
 def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Read a command line (default: sys.argv) as the launcher does, configuration file included.
 
-    ValueError with the launcher's text if it does not understand it. --help, --version and
-    --check-build print their text and exit.
+    Hosts, host file and mpirun are looked at when the job is run. Words that the launcher does not
+    understand are told on stderr, and the process exits with 2, as programs with argparse do; a value
+    that it refuses, or a configuration file, is a ValueError. --help, --version and --check-build print
+    their text and exit.
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
-    answer = ask(["--plan-json", *words])
+    try:
+        answer = ask(["--parse-json", *words])
+    except UsageError as mistake:
+        argparse.ArgumentParser(prog=NAME, usage=_USAGE).error(str(mistake))
     if not answer.startswith("{"):
         sys.stdout.write(answer)
         raise SystemExit(0)
-    options = parsed_options(json.loads(answer))
+    parsed = json.loads(answer)
+    if parsed["problem"] is not None:
+        raise ValueError(parsed["problem"])
+    options = parsed_options(parsed)
     return argparse.Namespace(**options, check_build=False, run_func=None, executable=None)
 
 
@@ -142,7 +152,9 @@ def _run_as_planned(args: Any) -> list[Any] | None:
     """Let horovodrun run the job; RuntimeError if it fails. Results of args.run_func."""
     if args.run_func is not None:
         return run_function(args, args.run_func, (), {})
-    ended = run_program([*option_words(args), "--", *(args.command or [])])
+    words = [*option_words(args), "--", *(args.command or [])]
+    plan(words)  # mistakes are a ValueError, not a job that failed
+    ended = run_program(words)
     if ended.code != 0:
         raise RuntimeError(failure_text(ended))
     return None

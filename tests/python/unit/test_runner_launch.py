@@ -214,6 +214,13 @@ def test_a_command_under_mpi_is_executed_with_the_options_as_variables() -> None
     assert environment["HOROVOD_CYCLE_TIME"] == "7.0"
 
 
+def test_a_job_that_cannot_be_placed_is_refused_when_it_is_run() -> None:
+    with pytest.raises(ValueError, match="-np 4 asks for more workers than the hosts of -H have slots"):
+        launch._run(launch.parse_args(["-np", "4", "-H", "localhost:2", "--gloo", "true"]))
+    with pytest.raises(FileNotFoundError):
+        launch._run(launch.parse_args(["-np", "1", "--hostfile", "/no/such/file", "--gloo", "true"]))
+
+
 def test_a_job_without_mpi_runs_and_fails_as_it_does() -> None:
     assert launch._run(job(num_proc=2, command=["true"], use_gloo=True)) is None
     assert launch._run(job(num_proc=2, run_func=lambda: 5, use_gloo=True)) == [5, 5]

@@ -14,7 +14,7 @@ import pytest
 
 from horovod.runner import _HorovodArgs
 from horovod.runner._options import TUNABLES, option_words, parsed_options
-from horovod.runner._program import plan
+from horovod.runner._program import find_program, plan
 from horovod.runner.common.util import config_parser
 from horovod.runner.common.util.settings import Settings
 from horovod.runner.js_run import generate_jsrun_rankfile
@@ -88,12 +88,84 @@ def test_arguments_of_the_process_are_the_default(monkeypatch: pytest.MonkeyPatc
     [
         (["--cycle-time-ms", "-1"], "--cycle-time-ms: expected a number of 0 or more, got '-1'"),
         (["--autotune-gaussian-process-noise", "2"], "--autotune-gaussian-process-noise"),
-        (["--no-such-option"], "unknown option --no-such-option"),
+        (["--blacklist-cooldown-range", "0", "9"], "--blacklist-cooldown-range: expected an integer from 1"),
+        (["--config-file", "/no/such.yaml"], "--config-file: cannot read '/no/such.yaml'"),
     ],
 )
-def test_the_text_of_the_launcher_is_that_of_the_error(words: list[str], text: str) -> None:
+def test_a_value_that_is_refused_is_a_value_error_with_the_launchers_text(
+    words: list[str], text: str
+) -> None:
     with pytest.raises(ValueError, match=text):
         parse_args(["-np", "1", *words, "true"])
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["-np", "1", "--no-such-option"], "unknown option --no-such-option"),
+        (["-np", "1", "--cycle-time-ms", "-1", "--no-such-option"], "unknown option --no-such-option"),
+        (["-np", "two"], "-np: expected an integer, got 'two'"),
+        (["-np", "1", "--cycle-time-ms", "fast"], "--cycle-time-ms: expected a number, got 'fast'"),
+        (["-np", "1", "--log-level", "LOUD"], "--log-level: expected TRACE, DEBUG"),
+        (["-np", "1", "--gloo", "--mpi"], "--mpi contradicts --gloo"),
+        (["-np", "1", "-H", "a:1", "-hostfile", "f"], "-H and --hostfile contradict each other"),
+        (
+            ["-np", "1", "-H", "a:1", "--host-discovery-script", "f"],
+            "--host-discovery-script and -H contradict",
+        ),
+        (["-np", "1", "--ver"], "option --ver is ambiguous: it could be --verbose or --version"),
+        (["true"], "the number of workers is missing: give -np N"),
+    ],
+)
+def test_words_that_are_not_understood_end_the_process_as_argparse_does(
+    words: list[str], text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SLURM_JOB_NODELIST", "LSB_JOBID", "OMPI_MCA_orte_default_hostfile"):
+        monkeypatch.delenv(name, raising=False)
+
+    with pytest.raises(SystemExit) as ended:
+        parse_args(words)
+
+    assert ended.value.code == 2
+    usage, error = capsys.readouterr().err.splitlines()
+    assert usage.startswith("usage: horovodrun -np N ")
+    assert error.startswith(f"horovodrun: error: {text}")
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "value"),
+    [
+        (["-np", "4", "-H", "localhost:2"], "hosts", "localhost:2"),
+        (["-np", "4", "-H", "not a host"], "hosts", "not a host"),
+        (["-np", "1", "--hostfile", "/no/such/file"], "hostfile", "/no/such/file"),
+        (["-np", "1", "--mpi"], "use_mpi", True),
+        (["-np", "1", "--jsrun"], "use_jsrun", True),
+        (
+            ["-np", "1", "--min-np", "1", "--host-disc", "/no/such/file"],
+            "host_discovery_script",
+            "/no/such/file",
+        ),
+    ],
+)
+def test_what_only_a_job_needs_is_not_asked_for(
+    words: list[str], name: str, value: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOROVOD_RUN_EXECUTABLE", find_program())
+    monkeypatch.setenv("PATH", "/nowhere")
+
+    assert getattr(parse_args([*words, "true"]), name) == value
+
+
+def test_a_batch_system_may_say_how_many_processes_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LSB_JOBID", "7")
+
+    assert parse_args(["true"]).num_proc is None
+
+
+def test_a_script_that_finds_hosts_takes_the_place_of_others() -> None:
+    args = SimpleNamespace(hosts="a:1", hostfile=None, host_discovery_script="./find")
+
+    assert option_words(args) == ["--host-discovery-script=./find"]
 
 
 def test_questions_print_their_answer(capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,9 +98,33 @@ TEST(LaunchOptions, AMistakeIsNamed) {
   }
 }
 
+TEST(LaunchOptions, ValuesThatAreRefusedAreToldApartFromWordsThatNobodyUnderstands) {
+  const std::vector<Mistake> values = {
+      {{"-np", "0", "true"}, "-np: expected an integer from 1 to 65536, got '0'"},
+      {{"-p", "70000", "--cycle-time-ms", "-1", "true"}, "-p: expected an integer from 1 to 65535"},
+      {{"--cycle-time-ms", "-1", "true"}, "--cycle-time-ms: expected a number of 0 or more"},
+      {{"--blacklist-cooldown-range", "5", "4", "true"}, "expected an integer from 5 to 3600"},
+      {{"--start-timeout", "0", "true"}, "--start-timeout: expected an integer from 1"},
+      {{"--timeline-filename", "", "true"}, "--timeline-filename: expected a file name"},
+  };
+  for (const Mistake& mistake : values) {
+    const auto parsed = parse_words(mistake.arguments);
+    ASSERT_TRUE(parsed.is_ok()) << parsed.status().message();
+    EXPECT_THAT(parsed->values.message(), HasSubstr(mistake.message));
+    EXPECT_THAT(parsed->options.command, ElementsAre("true"));
+    EXPECT_FALSE(parse_options(mistake.arguments).is_ok());
+  }
+  for (const char* words : {"--cycle-time-ms=fast", "-np=two", "--log-level=LOUD", "--no-such"}) {
+    EXPECT_FALSE(parse({"-np", "0", words, "true"}).is_ok());
+    EXPECT_FALSE(parse_words(std::vector<std::string>{"-np", "0", words, "true"}).is_ok()) << words;
+  }
+}
+
 TEST(LaunchOptions, OptionsThatContradictEachOtherAreRefused) {
   const std::vector<Mistake> mistakes = {
       {{"-H", "a:1", "--hostfile", "f", "true"}, "-H and --hostfile contradict"},
+      {{"--host-discovery-script", "s", "-H", "a:1", "true"},
+       "--host-discovery-script and -H contradict"},
       {{"--gloo", "--mpi", "true"}, "--mpi contradicts --gloo"},
       {{"--autotune", "--no-autotune", "true"}, "--no-autotune contradicts --autotune"},
       {{"--no-stall-check", "--stall-check", "true"}, "--stall-check contradicts --no-stall-check"},
