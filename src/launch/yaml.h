@@ -1,6 +1,7 @@
-// yaml.h - reads the part of YAML that configuration files use: nested maps, lists, scalars,
-// comments, quotes. Strict: whatever else YAML knows (anchors, tags, blocks of text, maps in
-// braces) is an error that names the line, never a guess. Pure; any thread.
+// yaml.h - reads the part of YAML that configuration files use: nested maps and lists (also in
+// braces and brackets, within a line), scalars, comments, quotes. Strict: whatever else YAML knows
+// (anchors, tags, blocks of text) is an error that names the line, never a guess. Of a key that is
+// there twice the last counts. Pure; any thread.
 #pragma once
 
 #include <string>

@@ -36,15 +36,50 @@ TEST(LaunchYaml, TwoSingleQuotesInsideSingleQuotesMeanOne) {
   EXPECT_EQ(root->find("c")->scalar, "");
 }
 
+TEST(LaunchYaml, MapsAndListsMayStandInOneLine) {
+  const auto root = parse_yaml(
+      "a: {b: 1, 'c d': \"x, # }\", e: {f: [g, {h: i}], j:}, k, }  # why\nl: []\nm: {}\n"
+      "n:\n- {o: p:q}\n- [r]\n");
+
+  ASSERT_TRUE(root.is_ok()) << root.status().message();
+  const YamlNode& a = *root->find("a");
+  EXPECT_EQ(a.entries.size(), 4U);
+  EXPECT_EQ(a.find("b")->scalar, "1");
+  EXPECT_EQ(a.find("c d")->scalar, "x, # }");
+  EXPECT_EQ(a.find("e")->find("f")->items.at(1).find("h")->scalar, "i");
+  EXPECT_EQ(a.find("e")->find("j")->kind, YamlNode::Kind::kNull);
+  EXPECT_EQ(a.find("k")->kind, YamlNode::Kind::kNull);
+  EXPECT_EQ(root->find("l")->kind, YamlNode::Kind::kList);
+  EXPECT_EQ(root->find("m")->kind, YamlNode::Kind::kMap);
+  EXPECT_EQ(root->find("n")->items.at(0).find("o")->scalar, "p:q");
+  EXPECT_EQ(root->find("n")->items.at(1).items.at(0).scalar, "r");
+  EXPECT_EQ(parse_yaml("{a: {b: 1}}\n")->find("a")->find("b")->scalar, "1");
+  EXPECT_FALSE(parse_yaml("a: " + std::string(1000, '[')).is_ok());
+}
+
+TEST(LaunchYaml, OfAKeyThatIsThereTwiceTheLastCounts) {
+  const auto root = parse_yaml("a: 1\nb: {c: 2, c: 3}\na:\n  d: 4\n");
+
+  ASSERT_TRUE(root.is_ok()) << root.status().message();
+  EXPECT_EQ(root->entries.size(), 2U);
+  EXPECT_EQ(root->find("a")->find("d")->scalar, "4");
+  EXPECT_EQ(root->find("b")->find("c")->scalar, "3");
+}
+
 TEST(LaunchYaml, AnErrorNamesItsLine) {
   const std::vector<std::pair<const char*, const char*>> mistakes = {
       {"a: 1\n\tb: 2\n", "line 2: a tab in the indentation"},
       {"a:\n    b: 1\n  c: 2\n", "line 3: the indentation is wrong"},
-      {"a: 1\na: 2\n", "line 2: key 'a' is there twice"},
       {"a: &anchor 1\n", "line 1: not supported here"},
       {"a: |\n  text\n", "line 1: not supported here"},
-      {"a: {b: 1}\n", "line 1: not supported here"},
-      {"a: [1, 2\n", "line 1: a list in brackets"},
+      {"a: [1, 2\n", "line 1: a list in brackets must end in the same line"},
+      {"a: {b: 1\n", "line 1: a map in braces must end in the same line"},
+      {"a: {b: 1]\n", "line 1: expected ',' or '}', got ]"},
+      {"a: {b: 1} c\n", "line 1: expected the end of the line, got c"},
+      {"a: {: 1}\n", "line 1: a key is empty"},
+      {"a: [1,, 2]\n", "line 1: an item is missing"},
+      {"a: {b: &anchor 1}\n", "line 1: not supported here"},
+      {"a: {b: 'open}\n", "line 1: expected one quoted text"},
       {"a: 'open\n", "line 1: expected one quoted text"},
       {"just words\n", "line 1: expected 'key: value'"},
   };
