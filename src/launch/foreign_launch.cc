@@ -46,7 +46,7 @@ Result<ForeignLaunch> compose_mpirun(const ForeignRequest& request) {
   HVD_TRY_ASSIGN(const MpiImplementation implementation, find_mpi(request.plan.environment));
   HVD_TRY_ASSIGN(std::string line, mpi_command_line({.implementation = implementation,
                                                      .options = request.options,
-                                                     .hosts = request.found.hosts,
+                                                     .hosts = request.found.named,
                                                      .num_proc = request.found.num_proc,
                                                      .environment = request.plan.environment}));
   return ForeignLaunch{.launcher = "mpirun", .command_line = std::move(line), .rank_file = {}};

@@ -1,6 +1,7 @@
 #include "launch/host_sources.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/parse.h"
 #include "base/text.h"
@@ -118,7 +119,8 @@ Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& env
   if (!options.hosts.empty()) {
     Result<std::vector<HostSlots>> hosts = parse_hosts(options.hosts);
     if (!hosts) return blame("-H", hosts.status());
-    found = {.hosts = *std::move(hosts), .source = "-H"};
+    found.hosts = *std::move(hosts);
+    found.source = "-H";
   } else if (!options.hostfile.empty()) {
     HVD_TRY_ASSIGN(found.hosts, read_hostfile("--hostfile", options.hostfile, 1));
     found.source = concat("--hostfile ", options.hostfile);
@@ -127,6 +129,7 @@ Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& env
     from_batch_system = batch.has_value();
     if (batch) found = *std::move(batch);
   }
+  found.named = std::exchange(found.hosts, merge_hosts(found.hosts));
   found.num_proc = options.num_proc;
   if (found.num_proc == 0) {
     if (!from_batch_system) return missing_num_proc();
@@ -136,6 +139,7 @@ Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& env
   // task may still run as many workers as the user likes.
   if (from_batch_system && found.hosts.size() == 1) {
     found.hosts.front().slots = std::max(found.hosts.front().slots, found.num_proc);
+    found.named = found.hosts;
   }
   if (const int64_t slots = total_slots(found.hosts);
       !found.hosts.empty() && slots < found.num_proc) {
@@ -145,6 +149,7 @@ Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& env
   }
   if (found.hosts.empty()) {
     found.hosts = {{"localhost", found.num_proc}};
+    found.named = found.hosts;
     found.source = "this machine";
   }
   return found;

@@ -15,7 +15,8 @@
 namespace hvd::launch {
 
 struct FoundHosts {
-  std::vector<HostSlots> hosts;
+  std::vector<HostSlots> hosts;       // every host once
+  std::vector<HostSlots> named = {};  // as they were named: a host may come twice
   std::string source;                 // "-H", "--hostfile hosts", "the Slurm allocation", ...
   std::optional<NodeShape> lsf = {};  // of the compute nodes, in an LSF job
   int32_t num_proc = 0;               // -np, or what the batch system says

@@ -42,7 +42,7 @@ Result<std::string> take_host(std::string_view& text) {
 }
 
 Result<HostSlots> parse_slots(std::string host, std::string_view digits) {
-  const auto slots = parse_integer(digits, {1, kMaxWorkers});
+  const auto slots = parse_integer(digits, {0, kMaxWorkers});
   if (!slots) return blame(concat("slots of ", host), slots.status());
   return HostSlots{std::move(host), static_cast<int32_t>(*slots)};
 }
@@ -88,12 +88,18 @@ void add_host(std::vector<HostSlots>& hosts, HostSlots host) {
   }
 }
 
+std::vector<HostSlots> merge_hosts(std::span<const HostSlots> named) {
+  std::vector<HostSlots> hosts;
+  for (const HostSlots& host : named) add_host(hosts, host);
+  return hosts;
+}
+
 Result<std::vector<HostSlots>> parse_hosts(std::string_view text) {
   std::vector<HostSlots> hosts;
   while (true) {
     const size_t comma = text.find(',');
     HVD_TRY_ASSIGN(HostSlots host, parse_host(trim(text.substr(0, comma))));
-    add_host(hosts, std::move(host));
+    hosts.push_back(std::move(host));
     if (comma == std::string_view::npos) return hosts;
     text.remove_prefix(comma + 1);
   }
@@ -109,7 +115,7 @@ Result<std::vector<HostSlots>> parse_hostfile(std::string_view text, int32_t def
     if (line.empty()) continue;
     Result<HostSlots> host = parse_line(line, default_slots);
     if (!host) return blame(concat("line ", number), host.status());
-    add_host(hosts, *std::move(host));
+    hosts.push_back(*std::move(host));
   }
   if (hosts.empty()) return invalid_argument("no host in it");
   return hosts;

@@ -17,8 +17,8 @@ struct HostSlots {
   bool operator==(const HostSlots&) const = default;
 };
 
-// "h1:2,h2:4"; an IPv6 address stands in brackets: "[fd00::1]:2". A host that is named twice has
-// the slots of both. Errors do not say where the list came from.
+// "h1:2,h2:4"; an IPv6 address stands in brackets: "[fd00::1]:2". Entries as they are named: a host
+// may come twice, and may have no slot. Errors do not say where the list came from.
 Result<std::vector<HostSlots>> parse_hosts(std::string_view text);
 
 // One host per line: "h1 slots=2" (Open MPI), "h1:2" (MPICH, Intel MPI) or "h1" alone, which takes
@@ -27,6 +27,9 @@ Result<std::vector<HostSlots>> parse_hostfile(std::string_view text, int32_t def
 
 // Adds to the entry of the same host, or a new one at the end.
 void add_host(std::vector<HostSlots>& hosts, HostSlots host);
+
+// Every host once: one that is named twice has the slots of both.
+std::vector<HostSlots> merge_hosts(std::span<const HostSlots> named);
 
 int64_t total_slots(std::span<const HostSlots> hosts);
 

@@ -27,7 +27,7 @@ inline constexpr size_t kLargeClusterHosts = 64;
 struct MpiRequest {
   MpiImplementation implementation;
   const Options& options;
-  std::span<const HostSlots> hosts;
+  std::span<const HostSlots> hosts;  // as they were named: mpirun takes the list as it is
   int32_t num_proc;
   const EnvironmentList& environment;  // of the workers
 };

@@ -77,6 +77,7 @@ std::string rank_directory(const std::string& parent, int32_t rank, int32_t size
 std::vector<LocatedHost> merge_local(const PlanInputs& inputs) {
   std::vector<LocatedHost> hosts;
   for (const LocatedHost& given : inputs.hosts) {
+    if (given.slots.slots == 0) continue;  // it is part of the list, not of the job
     LocatedHost host = given;
     if (host.is_local && is_loopback_name(host.slots.host)) host.slots.host = inputs.hostname;
     const auto same = std::find_if(hosts.begin(), hosts.end(), [&](const LocatedHost& known) {

@@ -232,13 +232,13 @@ def test_the_launcher_that_failed_is_named(launcher: str, first: str) -> None:
         "Intel(R) MPI Library 2021",
     ],
 )
-def test_the_launcher_composes_the_same_line(version: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("hosts", ["a:1,b:1", ",".join(["a:1", "b:1"] * 32), "a:1,a:1"])
+def test_the_launcher_composes_the_same_line(version: str, hosts: str, tmp_path: Path) -> None:
     """Two programs compose it, as callers replace parts of one: it must not come to differ."""
     mpirun = tmp_path / "mpirun"
     mpirun.write_text(f"#!/bin/sh\necho '{version}'\n", encoding="utf-8")
     mpirun.chmod(0o755)
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    hosts = "a:1,b:1"
     words = ["--mpi", "--num-proc=2", f"--hosts={hosts}", "--ssh-port=22", "--ssh-identity-file=id"]
     words += ["--network-interfaces=eth0", "--output-filename=logs", "--mpi-args=-x MORE"]
 

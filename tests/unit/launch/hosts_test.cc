@@ -18,13 +18,14 @@ TEST(LaunchHosts, ReadsAList) {
       parse_hosts("h1:2,node-2.cluster_a:16,[fd00::1]:3").value(),
       ElementsAre(HostSlots{"h1", 2}, HostSlots{"node-2.cluster_a", 16}, HostSlots{"fd00::1", 3}));
   EXPECT_EQ(parse_hosts(" h1:2, h2:1 ").value(), parse_hosts("h1:2,h2:1").value());
-  EXPECT_THAT(parse_hosts("h1:2,h2:1,h1:1").value(),
-              ElementsAre(HostSlots{"h1", 3}, HostSlots{"h2", 1}));
+  const auto repeated = parse_hosts("h1:2,h2:0,h1:1").value();
+  EXPECT_THAT(repeated, ElementsAre(HostSlots{"h1", 2}, HostSlots{"h2", 0}, HostSlots{"h1", 1}));
+  EXPECT_THAT(merge_hosts(repeated), ElementsAre(HostSlots{"h1", 3}, HostSlots{"h2", 0}));
 }
 
 TEST(LaunchHosts, RefusesWhatIsNoList) {
-  for (const char* text : {"", "h1", "h1:", "h1:0", "h1:x", ":2", "h1:2,", "h1:2:3", "h 1:2",
-                           "h1:-1", "-oProxyCommand=x:1", "[-x]:1", "[::1:2", "a;b:1"}) {
+  for (const char* text : {"", "h1", "h1:", "h1:x", ":2", "h1:2,", "h1:2:3", "h 1:2", "h1:-1",
+                           "-oProxyCommand=x:1", "[-x]:1", "[::1:2", "a;b:1"}) {
     EXPECT_FALSE(parse_hosts(text).is_ok()) << text;
   }
 }
@@ -34,8 +35,8 @@ TEST(LaunchHosts, ReadsEveryFormOfAHostFile) {
       "# my cluster\n\nh1 slots=2\nh2:3  # MPICH\r\nh3\n\th4   slots=4 max_slots=8\nh1 slots=1", 7);
 
   ASSERT_TRUE(hosts.is_ok()) << hosts.status().message();
-  EXPECT_THAT(*hosts, ElementsAre(HostSlots{"h1", 3}, HostSlots{"h2", 3}, HostSlots{"h3", 7},
-                                  HostSlots{"h4", 4}));
+  EXPECT_THAT(*hosts, ElementsAre(HostSlots{"h1", 2}, HostSlots{"h2", 3}, HostSlots{"h3", 7},
+                                  HostSlots{"h4", 4}, HostSlots{"h1", 1}));
 }
 
 TEST(LaunchHosts, AMistakeInAHostFileIsNamedWithItsLine) {

@@ -145,6 +145,20 @@ TEST(LaunchPlan, NamesOfThisMachineAreOneHost) {
   EXPECT_EQ(plan->workers[2].place.local_size, 3);
 }
 
+TEST(LaunchPlan, HostsWithoutASlotTakeNoPart) {
+  PlanInputs given = inputs();
+  given.hosts = {
+      {{"first", 0}, false}, {{"node7", 1}, true}, {{"idle", 0}, false}, {{"far", 2}, false}};
+  const auto plan = make_plan({.num_proc = 3, .command = {"a"}}, given);
+
+  ASSERT_TRUE(plan.is_ok());
+  ASSERT_EQ(plan->hosts.size(), 2U);
+  EXPECT_EQ(plan->hosts[1].name, "far");
+  EXPECT_THAT(plan->hosts[1].ranks, ElementsAre(1, 2));
+  EXPECT_EQ(plan->workers[2].host, 1U);
+  EXPECT_EQ(plan->workers[2].place.cross_size, 1);
+}
+
 TEST(LaunchPlan, TooFewSlotsAreAMistake) {
   PlanInputs given = inputs();
   given.hosts = {{{"localhost", 2}, true}};
