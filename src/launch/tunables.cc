@@ -78,9 +78,8 @@ void Tunables::set_switch(TunableId id, bool on) {
 
 bool Tunables::is_exported(TunableId id) const {
   const TunableInfo& info = tunable_info(id);
-  if (info.config.section == "autotune" && id != TunableId::kAutotune) {
-    return is_on(TunableId::kAutotune);
-  }
+  // Also the switch itself: --no-autotune leaves the variable as it is.
+  if (info.config.section == "autotune") return is_on(TunableId::kAutotune);
   return id != TunableId::kTimelineMarkCycles || get(TunableId::kTimelineFilename).has_value();
 }
 

@@ -168,6 +168,18 @@ TEST(LaunchConfig, WhatMeansNothingAloneIsNotExported) {
   EXPECT_THAT(options->tunables.to_environment(), IsEmpty());
 }
 
+TEST(LaunchConfig, SwitchesThatAreOffSaySoExceptAutotuneAndMarksAlone) {
+  const auto options = parse_options(std::vector<std::string>{
+      "--no-autotune", "--autotune-log-file", "x", "--no-timeline-mark-cycles",
+      "--no-hierarchical-allreduce", "--no-torus-allreduce", "--stall-check",
+      "--no-mpi-threads-disable", "--log-with-timestamp", "a"});
+
+  EXPECT_THAT(options->tunables.to_environment(),
+              ElementsAre("HOROVOD_HIERARCHICAL_ALLREDUCE=0", "HOROVOD_TORUS_ALLREDUCE=0",
+                          "HOROVOD_STALL_CHECK_DISABLE=0", "HOROVOD_MPI_THREADS_DISABLE=0",
+                          "HOROVOD_LOG_HIDE_TIME=0"));
+}
+
 TEST(LaunchConfig, MistakesAreNamedWithFileLineAndKey) {
   const std::vector<std::pair<const char*, const char*>> mistakes = {
       {"controller: smoke\n", "c.yaml: line 1: controller: expected gloo or mpi, got 'smoke'"},
