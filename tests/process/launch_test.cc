@@ -232,6 +232,21 @@ TEST(LaunchPlanJson, AConfigurationFileCountsUnlessTheCommandLineSaysOtherwise) 
                                    "\"HOROVOD_CACHE_CAPACITY\": \"7\"}"));
 }
 
+TEST(LaunchParseJson, LooksAtNoHostAndTellsWordsFromValues) {
+  LaunchedJob good({"--parse-json", "-np", "4", "--hostfile", "/no/such/file", "--mpi", "true"});
+  EXPECT_EQ(good.wait(), 0) << good.err();
+  EXPECT_THAT(good.out(), HasSubstr("\"problem\": null"));
+  EXPECT_THAT(good.out(), HasSubstr("\"hostfile\": \"/no/such/file\""));
+
+  LaunchedJob value({"--parse-json", "-np", "4", "--cache-capacity", "-1", "true"});
+  EXPECT_EQ(value.wait(), 0) << value.err();
+  EXPECT_THAT(value.out(), HasSubstr("\"problem\": \"--cache-capacity: expected an integer of 0"));
+
+  LaunchedJob words({"--parse-json", "-np", "4", "--cache-capacity", "many", "true"});
+  EXPECT_EQ(words.wait(), 2);
+  EXPECT_EQ(words.out(), "");
+}
+
 TEST(LaunchMpirun, BecomesTheCommandLineOfTheMpiOnPath) {
   const TemporaryDirectory directory;
   std::ofstream(directory / "mpirun")

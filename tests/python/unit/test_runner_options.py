@@ -156,8 +156,19 @@ def test_what_only_a_job_needs_is_not_asked_for(
     assert getattr(parse_args([*words, "true"]), name) == value
 
 
-def test_a_batch_system_may_say_how_many_processes_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LSB_JOBID", "7")
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"LSB_JOBID": "7"},
+        {"SLURM_JOB_NODELIST": "far[1-2]", "SLURM_TASKS_PER_NODE": "2(x2)"},
+        {"OMPI_MCA_orte_default_hostfile": "/no/such/file"},
+    ],
+)
+def test_a_batch_system_may_say_how_many_processes_there_are(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
 
     assert parse_args(["true"]).num_proc is None
 
