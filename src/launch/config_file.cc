@@ -93,7 +93,20 @@ class ConfigReader {
         warn_unknown(key, value, known);
       }
     }
+    if (!node.entries.empty()) read_missing(section, node);
     return Status::ok();
+  }
+
+  // A section says something by being there.
+  void read_missing(std::string_view section, const YamlNode& node) {
+    for (const TunableInfo& info : tunable_table()) {
+      const ConfigKey& config = info.config;
+      if (config.section != section || !config.if_missing || options_.tunables.get(info.id))
+        continue;
+      if (node.find(config.key) == nullptr) {
+        options_.tunables.set_switch(info.id, *config.if_missing != config.inverted);
+      }
+    }
   }
 
   Status read_tunable(const TunableInfo& info, const YamlNode& node) {

@@ -3,6 +3,7 @@
 // the worker's environment all read this table, so they cannot disagree. Pure; any thread.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -48,11 +49,13 @@ struct TunableFlag {
   FlagVisibility visibility = FlagVisibility::kShown;
 };
 
-// Where the configuration file names it. `inverted`: true there means false here.
+// Where the configuration file names it. `inverted`: true there means false here. `if_missing`:
+// what a section means that does not have the key.
 struct ConfigKey {
   std::string_view section;
   std::string_view key;
   bool inverted = false;
+  std::optional<bool> if_missing = {};
 };
 
 struct TunableInfo {

@@ -146,6 +146,24 @@ TEST(LaunchConfig, EveryKeyBecomesItsVariable) {
                   "HOROVOD_LOG_LEVEL=INFO", "HOROVOD_LOG_HIDE_TIME=1"));
 }
 
+TEST(LaunchConfig, ASectionWithoutEnabledHasADefault) {
+  constexpr char kText[] =
+      "autotune:\n  warmup_samples: 2\nstall_check: {warning_time_seconds: 9}\n";
+  Options open;
+  auto given = *parse_options(std::vector<std::string>{"--autotune", "--no-stall-check", "true"});
+  Options empty;
+
+  ASSERT_TRUE(apply_config("c.yaml", kText, open).is_ok());
+  ASSERT_TRUE(apply_config("c.yaml", kText, given).is_ok());
+  ASSERT_TRUE(apply_config("c.yaml", "autotune:\nstall_check: {}\n", empty).is_ok());
+
+  EXPECT_EQ(open.tunables.given(TunableId::kAutotune), "false");
+  EXPECT_EQ(open.tunables.given(TunableId::kStallCheckDisable), "false");
+  EXPECT_EQ(given.tunables.given(TunableId::kAutotune), "true");
+  EXPECT_EQ(given.tunables.given(TunableId::kStallCheckDisable), "true");
+  EXPECT_THAT(empty.tunables.to_environment(), IsEmpty());
+}
+
 TEST(LaunchConfig, TheCommandLineSaysTheSameAndWins) {
   auto options = *parse_options(std::vector<std::string>{
       "--mpi", "--fusion-threshold-mb", "8", "--no-hierarchical-allreduce", "--cycle-time-ms",

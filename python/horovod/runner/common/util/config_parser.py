@@ -37,9 +37,6 @@ LOG_LEVELS = ["TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "FATAL"]
 
 _CONTROLLERS = ("use_gloo", "use_mpi")
 
-# Sections that say something by being there: whether what they are about is switched on.
-_ENABLED_BY_DEFAULT = {"autotune": False, "stall_check": True}
-
 
 def _scalar(value: Any) -> str:
     if isinstance(value, bool):
@@ -54,8 +51,6 @@ def _yaml(config: Mapping[str, Any]) -> str:
     for section, content in config.items():
         if isinstance(content, Mapping):
             given = {key: value for key, value in content.items() if value is not None}
-            if given and section in _ENABLED_BY_DEFAULT:
-                given.setdefault("enabled", _ENABLED_BY_DEFAULT[section])
             if given:
                 lines.append(f"{section}:")
                 lines += [f"  {key}: {_scalar(value)}" for key, value in given.items()]
