@@ -21,13 +21,6 @@ EXECUTABLE_VARIABLE = "HOROVOD_RUN_EXECUTABLE"
 # Names of hosts are resolved for a few seconds at most; mpirun is asked for its version.
 _ANSWER_SECONDS = 60.0
 
-# The exit code of the launcher for a command line that it does not understand.
-_USAGE_CODE = 2
-
-
-class UsageError(ValueError):
-    """The launcher does not understand a command line."""
-
 
 def find_program() -> str:
     """The launcher: HOROVOD_RUN_EXECUTABLE, or beside this Python, or the first in PATH."""
@@ -57,10 +50,7 @@ def complaint(text: str) -> str:
 
 
 def ask(words: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
-    """The launcher's answer to a question that starts nothing; ValueError with its text if it refuses.
-
-    UsageError, which is one, if the command line or a file that it names is the reason.
-    """
+    """The launcher's answer to a question that starts nothing; ValueError with its text if it refuses."""
     try:
         done = subprocess.run(  # noqa: S603 - our own program, words are no shell text
             [find_program(), *words],
@@ -75,8 +65,7 @@ def ask(words: Sequence[str], environment: Mapping[str, str] | None = None) -> s
         message = f"{NAME} {' '.join(words)}: no answer within {_ANSWER_SECONDS:.0f} seconds"
         raise RuntimeError(message) from None
     if done.returncode != 0:
-        kind = UsageError if done.returncode == _USAGE_CODE else ValueError
-        raise kind(complaint(done.stderr) or f"{NAME} exited with code {done.returncode}")
+        raise ValueError(complaint(done.stderr) or f"{NAME} exited with code {done.returncode}")
     return done.stdout
 
 

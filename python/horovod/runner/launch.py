@@ -15,7 +15,7 @@ from horovod.common.util import gloo_built, mpi_built
 from ._failure import failure_text
 from ._job import run_program
 from ._options import option_words, parsed_options
-from ._program import NAME, UsageError, ask, find_program, plan
+from ._program import NAME, ask, find_program, plan
 from ._run import _HorovodArgs, run_function
 from ._ssh_check import closed_hosts
 from .common.util import config_parser
@@ -71,7 +71,7 @@ def parse_args(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     words = sys.argv[1:] if arguments is None else list(arguments)
     try:
         answer = ask(["--parse-json", *words])
-    except UsageError as mistake:
+    except ValueError as mistake:  # of words; what is wrong with values is part of the answer
         argparse.ArgumentParser(prog=NAME, usage=_USAGE).error(str(mistake))
     if not answer.startswith("{"):
         sys.stdout.write(answer)
