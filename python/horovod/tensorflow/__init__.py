@@ -24,7 +24,6 @@ from horovod._core.process_sets import (
 )
 from horovod.common.util import gpu_available
 
-from . import _gradients  # noqa: F401 - registers
 from ._reductions import allreduce, grouped_allreduce, grouped_reducescatter, reducescatter
 from .compression import Compression
 from .functions import (

@@ -1,4 +1,8 @@
-"""Gradients of the ops; registered with TensorFlow when this module is imported."""
+"""Gradients of the ops; registered with TensorFlow when this module is imported.
+
+Their names are those of the original, where programs find them in mpi_ops: to call them, or to give them
+other code. What is registered are therefore these functions, of the parameters that they have there.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +40,11 @@ def _reduction_of(op: Any) -> dict[str, Any]:
     }
 
 
-def _allreduce_gradient(op: Any, grad: Any) -> Any:
+def _allreduce_grad(op: Any, grad: Any) -> Any:
     return _allreduce(grad, **_reduction_of(op))
 
 
-def _grouped_allreduce_gradient(op: Any, *grads: Any) -> list[Any]:
+def _grouped_allreduce_grad(op: Any, *grads: Any) -> list[Any]:
     return _grouped_allreduce(list(grads), **_reduction_of(op))
 
 
@@ -57,16 +61,16 @@ def _own_rows(op: Any, tensor: Any, grad: Any) -> Any:
     return summed[start : start + all_rows[mine]]
 
 
-def _allgather_gradient(op: Any, grad: Any) -> Any:
+def _allgather_grad(op: Any, grad: Any) -> Any:
     return _own_rows(op, op.inputs[0], grad)
 
 
-def _grouped_allgather_gradient(op: Any, *grads: Any) -> list[Any]:
+def _grouped_allgather_grad(op: Any, *grads: Any) -> list[Any]:
     # One by one: TensorFlow may hand in zeros of another dtype for outputs that nobody used.
     return [_own_rows(op, tensor, grad) for tensor, grad in zip(op.inputs, grads, strict=True)]
 
 
-def _broadcast_gradient(op: Any, grad: Any) -> Any:
+def _broadcast_grad(op: Any, grad: Any) -> Any:
     reduced = _allreduce(
         grad,
         op=Average,
@@ -78,10 +82,10 @@ def _broadcast_gradient(op: Any, grad: Any) -> Any:
     return tf.where(tf.equal(rank_op(), op.get_attr("root_rank")), reduced, tf.zeros_like(reduced))
 
 
-def _alltoall_gradient(op: Any, grad: Any, received_grad: Any) -> list[Any]:
-    del received_grad
+def _alltoall_grad(op: Any, grad_wrt_output: Any, grad_wrt_received_splits: Any) -> list[Any]:
+    del grad_wrt_received_splits
     back, _ = alltoall(
-        grad,
+        grad_wrt_output,
         splits=op.outputs[1],
         ignore_name_scope=op.get_attr("ignore_name_scope"),
         process_set=_set_of(op),
@@ -98,7 +102,7 @@ def _scaled_for_gather(op: Any, grad: Any) -> Any:
     return grad
 
 
-def _reducescatter_gradient(op: Any, grad: Any) -> Any:
+def _reducescatter_grad(op: Any, grad: Any) -> Any:
     return allgather(
         _scaled_for_gather(op, grad),
         ignore_name_scope=op.get_attr("ignore_name_scope"),
@@ -106,7 +110,7 @@ def _reducescatter_gradient(op: Any, grad: Any) -> Any:
     )
 
 
-def _grouped_reducescatter_gradient(op: Any, *grads: Any) -> list[Any]:
+def _grouped_reducescatter_grad(op: Any, *grads: Any) -> list[Any]:
     return grouped_allgather(
         [_scaled_for_gather(op, grad) for grad in grads],
         ignore_name_scope=op.get_attr("ignore_name_scope"),
@@ -114,13 +118,13 @@ def _grouped_reducescatter_gradient(op: Any, *grads: Any) -> list[Any]:
     )
 
 
-tf.RegisterGradient("HorovodAllreduce")(_allreduce_gradient)
-tf.RegisterGradient("HorovodGroupedAllreduce")(_grouped_allreduce_gradient)
-tf.RegisterGradient("HorovodAllgather")(_allgather_gradient)
-tf.RegisterGradient("HorovodGroupedAllgather")(_grouped_allgather_gradient)
-tf.RegisterGradient("HorovodBroadcast")(_broadcast_gradient)
-tf.RegisterGradient("HorovodAlltoall")(_alltoall_gradient)
-tf.RegisterGradient("HorovodReducescatter")(_reducescatter_gradient)
-tf.RegisterGradient("HorovodGroupedReducescatter")(_grouped_reducescatter_gradient)
+tf.RegisterGradient("HorovodAllreduce")(_allreduce_grad)
+tf.RegisterGradient("HorovodGroupedAllreduce")(_grouped_allreduce_grad)
+tf.RegisterGradient("HorovodAllgather")(_allgather_grad)
+tf.RegisterGradient("HorovodGroupedAllgather")(_grouped_allgather_grad)
+tf.RegisterGradient("HorovodBroadcast")(_broadcast_grad)
+tf.RegisterGradient("HorovodAlltoall")(_alltoall_grad)
+tf.RegisterGradient("HorovodReducescatter")(_reducescatter_grad)
+tf.RegisterGradient("HorovodGroupedReducescatter")(_grouped_reducescatter_grad)
 for _op in ("Join", "Barrier", "Size", "ProcessSetIncluded", "LocalSize", "Rank", "LocalRank"):
     tf.no_gradient(f"Horovod{_op}")

@@ -25,6 +25,7 @@ from .util import (
     is_elastic,
     is_part_of_dataset,
     node_name,
+    normalize_name,
     tensor_label,
 )
 
@@ -32,6 +33,7 @@ MPI_LIB = ops
 """The ops as TensorFlow made them; the name is that of the original."""
 
 _basics: HorovodBasics = basics
+_normalize_name = normalize_name
 
 Average = basics.Average
 Sum = basics.Sum
@@ -376,3 +378,16 @@ def set_size(process_set: ProcessSet, dtype: Any) -> Any:
     if is_elastic():
         return tf.cast(size_op(_set_id(process_set)), dtype)
     return tf.cast(process_set.size(), dtype)
+
+
+# At the end, since they are made of the operations above.
+from ._gradients import (  # noqa: E402 - see above
+    _allgather_grad,  # noqa: F401 - programs use it
+    _allreduce_grad,  # noqa: F401 - programs use it
+    _alltoall_grad,  # noqa: F401 - programs use it
+    _broadcast_grad,  # noqa: F401 - programs use it
+    _grouped_allgather_grad,  # noqa: F401 - programs use it
+    _grouped_allreduce_grad,  # noqa: F401 - programs use it
+    _grouped_reducescatter_grad,  # noqa: F401 - programs use it
+    _reducescatter_grad,  # noqa: F401 - programs use it
+)

@@ -6,9 +6,11 @@ import inspect
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework import ops as tensorflow_ops
 
 import horovod.tensorflow as hvd
 import horovod.tensorflow.keras as hvd_keras
+from horovod.tensorflow import mpi_ops
 from horovod.tensorflow.data import compute_service, compute_worker
 
 TENSORFLOW = {
@@ -95,3 +97,18 @@ def test_everything_promised_is_there():
     for module in (hvd, hvd_keras):
         for name in module.__all__:
             assert hasattr(module, name)
+
+
+def test_gradients_of_operations_have_their_old_names():
+    operations = ["allreduce", "allgather", "alltoall", "broadcast", "reducescatter"]
+    grouped = [f"grouped_{name}" for name in ("allreduce", "allgather", "reducescatter")]
+    for name in [*operations, *grouped]:
+        registered = "Horovod" + "".join(part.capitalize() for part in name.split("_"))
+        function = getattr(mpi_ops, f"_{name}_grad")
+        assert tensorflow_ops._gradient_registry.lookup(registered) is function
+    assert list(inspect.signature(mpi_ops._alltoall_grad).parameters) == [
+        "op",
+        "grad_wrt_output",
+        "grad_wrt_received_splits",
+    ]
+    assert mpi_ops._normalize_name("a/b:0") == "a_b_0"
