@@ -6,7 +6,6 @@ programs look for the classes ending in Impl.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,8 +17,6 @@ from horovod._core.submit import Reduction
 
 from . import _arrays
 from ._options import variable_key
-
-_logger = logging.getLogger("horovod")
 
 
 def _bring_state_home(model: Any) -> None:
@@ -65,7 +62,9 @@ class BroadcastGlobalVariablesCallbackImpl(_CallbackBase):
         if self.broadcast_done:
             return
         _bring_state_home(self.model)  # type: ignore[attr-defined]
-        self.backend.broadcast_variables(self._variables(), self.root_rank)
+        # In a graph all that programs keep in variables of their own comes along.
+        variables = self.backend.global_variables() if self.backend.in_graph() else self._variables()
+        self.backend.broadcast_variables(variables, self.root_rank)
         self.broadcast_done = True
 
     def _variables(self) -> list[Any]:
@@ -257,6 +256,6 @@ class LearningRateWarmupCallbackImpl(LearningRateScheduleCallbackImpl):
         """Say on rank 0 when the warm-up is over."""
         super().on_epoch_end(epoch, logs)
         if epoch == (self.end_epoch or 0) - 1 and self.verbose > 0 and basics.rank() == 0:
-            _logger.warning(
-                "Epoch %d: finished gradual learning rate warmup to %g.", epoch + 1, self._learning_rate()
-            )
+            rate = self._learning_rate()
+            # Where Keras itself writes what `verbose` asks for; programs look for this line there.
+            print(f"\nEpoch {epoch + 1}: finished gradual learning rate warmup to {rate:g}.")  # noqa: T201

@@ -110,6 +110,11 @@ def broadcast_variables(variables: Iterable[Any], root_rank: int) -> None:
         _evaluated(tf.group(*assign()))
 
 
+def global_variables() -> list[Any]:
+    """Return the global variables of a graph of TensorFlow 1, in the order they were made."""
+    return list(tf.compat.v1.global_variables())
+
+
 def broadcast_global_variables(root_rank: int) -> Any:
     """Overwrite the global variables of a graph with those of the root, in the session of Keras."""
     return _evaluated(hvd.broadcast_global_variables(root_rank))

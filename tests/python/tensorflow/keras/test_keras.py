@@ -96,6 +96,16 @@ def test_backward_passes_are_added(rank, size):
     assert optimizer._agg_helper.counter.numpy() == 0
 
 
+def test_warmup_says_on_the_root_that_it_is_over(rank, size, capsys):
+    model = make_model(1)
+    model.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.SGD(0.1)), loss="mse")
+    warmup = hvd.callbacks.LearningRateWarmupCallback(0.25, warmup_epochs=2, verbose=1)
+    fit(model, *my_rows(rank, size, 12), 12 // size, epochs=3, callbacks=[warmup])
+
+    said = "\nEpoch 2: finished gradual learning rate warmup to 0.25.\n"
+    assert capsys.readouterr().out == (said if rank == 0 else "")
+
+
 def test_names_of_keras_2(rank):
     optimizer = hvd.DistributedOptimizer(keras.optimizers.Adam(0.25))
     optimizer.build(make_model(1).trainable_variables)

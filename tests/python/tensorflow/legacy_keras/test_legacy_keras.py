@@ -204,6 +204,8 @@ def test_horovod_keras_works_with_tf_keras(kind, rank, size):
 def test_callbacks_in_a_graph_of_tensorflow_1(rank, size):
     with tf.Graph().as_default():
         model = make_model(5 + rank)
+        mine = tf.Variable(float(rank + 7), trainable=False, name="of_the_program")
+        tf.compat.v1.keras.backend.get_session().run(mine.initializer)
         optimizer = tf.keras.optimizers.legacy.SGD(0.01, momentum=0.5)
         model.compile(optimizer=hvd.DistributedOptimizer(optimizer), loss="mse")
         callbacks = [
@@ -216,6 +218,7 @@ def test_callbacks_in_a_graph_of_tensorflow_1(rank, size):
             *my_rows(rank, size, 12), batch_size=12 // size, epochs=3, verbose=0, callbacks=callbacks
         ).history
         weights = model.get_weights()
+        assert tf.compat.v1.keras.backend.get_session().run(mine) == 7
         with pytest.raises(ValueError, match="local_variables"):
             hvd.callbacks.BroadcastGlobalVariablesCallback(0, local_variables=model.weights)
 
