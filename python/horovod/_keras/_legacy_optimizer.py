@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from horovod._core.basics import basics
+from horovod._core.reduced_twice import warn_if_reduced
 from horovod.tensorflow._gradient_reduction import GradientOptions, scaled_local_gradient
 from horovod.tensorflow.gradient_aggregation import LocalGradientAggregationHelper
 from horovod.tensorflow.gradient_aggregation_eager import LocalGradientAggregationHelperEager
@@ -49,6 +50,7 @@ class LegacyDistributedMixin:
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
         if not self._hvd_is_reduced:
+            warn_if_reduced(gradient for gradient, _ in pairs)
             reduced = self._hvd_reduce([gradient for gradient, _ in pairs], variables)
             pairs = list(zip(reduced, variables, strict=True))
         object.__setattr__(self, "_hvd_is_reduced", False)

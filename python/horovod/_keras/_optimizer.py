@@ -7,8 +7,11 @@ clips them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+from horovod._core.reduced_twice import warn_if_reduced
 
 from ._options import OptimizerOptions, Reducer, variable_key
 
@@ -32,8 +35,12 @@ class AggregationCount:
     @property
     def counter(self) -> Passes:
         """Passes since the last reduction."""
-        # `iterations` counts updates; Keras keeps the passes here.
-        return Passes(int(self._optimizer._iterations) % self.backward_passes_per_step)  # noqa: SLF001
+        return Passes(int(passes_of(self._optimizer)) % self.backward_passes_per_step)
+
+
+def passes_of(optimizer: Any) -> Any:
+    """Return the variable that counts the calls of `apply`, whether or not they end in an update."""
+    return getattr(optimizer, "inner_optimizer", optimizer)._iterations  # noqa: SLF001 - has no other name
 
 
 class Variables(list[Any]):
@@ -52,6 +59,7 @@ class DistributedMixin:
     _hvd_reducer: Reducer
     _hvd_local: set[int]
     _hvd_is_inside = False
+    """Whether Keras is at a step whose gradients have come through here."""
     _hvd_pending: Any = None
     _hvd_is_made = False
 
@@ -71,6 +79,16 @@ class DistributedMixin:
     def variables(self) -> Variables:
         """The variables: a list, and a method as in Keras 2."""
         return Variables(super().variables)  # type: ignore[misc]
+
+    @property
+    def iterations(self) -> Any:
+        """Batches, also those whose gradients are only added up, which is what learning rates go by.
+
+        While Keras updates variables it is the number of updates, by which Adam corrects its moments.
+        """
+        if self._hvd_options.backward_passes_per_step > 1 and not self._hvd_is_inside:
+            return passes_of(self)
+        return super().iterations  # type: ignore[misc]
 
     @property
     def lr(self) -> Any:
@@ -95,20 +113,27 @@ class DistributedMixin:
         grads = list(grads)
         if self._hvd_is_inside or not grads:
             return super().apply(grads, trainable_variables)  # type: ignore[misc]
+        warn_if_reduced(grads)
         variables = self._hvd_variables(trainable_variables)
         if not self._hvd_reduces_late():
             grads = self._hvd_reduce(grads, variables)
-        return super().apply(grads, trainable_variables)  # type: ignore[misc]
+        with self._hvd_inside():
+            return super().apply(grads, trainable_variables)  # type: ignore[misc]
 
     def stateless_apply(self, optimizer_variables: Any, grads: Any, trainable_variables: Any) -> Any:
         """Reduce the gradients, then do what Keras does; it need not call apply."""
         if not self._hvd_reduces_late():
             grads = self._hvd_reduce(list(grads), self._hvd_variables(None))
-        object.__setattr__(self, "_hvd_is_inside", True)
-        try:
+        with self._hvd_inside():
             return super().stateless_apply(  # type: ignore[misc]
                 optimizer_variables, grads, trainable_variables
             )
+
+    @contextmanager
+    def _hvd_inside(self) -> Iterator[None]:
+        object.__setattr__(self, "_hvd_is_inside", True)
+        try:
+            yield
         finally:
             object.__setattr__(self, "_hvd_is_inside", False)
 
@@ -183,14 +208,17 @@ def distribute(optimizer: Any, options: OptimizerOptions, reducer: Reducer) -> A
     """Return an optimizer like the given one, its state included, that reduces gradients."""
     config = optimizer.get_config()
     if options.backward_passes_per_step > 1:
-        if config.get("gradient_accumulation_steps"):
+        # Inside a LossScaleOptimizer, which wants to see the gradients of every pass, it is the other one
+        # that adds them up.
+        accumulating = config["inner_optimizer"]["config"] if "inner_optimizer" in config else config
+        if accumulating.get("gradient_accumulation_steps"):
             message = (
                 "DistributedOptimizer: backward_passes_per_step and gradient_accumulation_steps of the "
                 f"optimizer are the same thing; got {options.backward_passes_per_step} and "
-                f"{config['gradient_accumulation_steps']}"
+                f"{accumulating['gradient_accumulation_steps']}"
             )
             raise ValueError(message)
-        config["gradient_accumulation_steps"] = options.backward_passes_per_step
+        accumulating["gradient_accumulation_steps"] = options.backward_passes_per_step
     module, name = public_class(optimizer)
     members = {
         "__module__": module,

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from horovod._core.gradients import checked_groups
 from horovod._core.process_sets import ProcessSet, global_process_set
+from horovod._core.reduced_twice import mark_reduced
 
 from ._gradient_reduction import GradientOptions, GradientReducer, scaled_local_gradient
 from .compression import Compression
@@ -70,6 +71,8 @@ class _DistributedGradientTape(tf.GradientTape):
         results = [scaled_local_gradient(gradient, options) for gradient in gradients]
         for index, gradient in zip(shared, reduced, strict=True):
             results[index] = gradient
+            if gradient is not gradients[index]:
+                mark_reduced(gradient)
         return results
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import keras
 import numpy as np
 import pytest
 
 import horovod.keras as hvd
+from horovod._core import reduced_twice
 
 FEATURES, ROWS = 6, 24
 
@@ -91,9 +93,76 @@ def test_backward_passes_are_added(rank, size):
 
     for mine, expected in zip(weights_of(together), weights_of(alone), strict=True):
         np.testing.assert_allclose(mine, expected, rtol=2e-3, atol=2e-5)
-    assert int(optimizer.iterations) == 2  # of Keras 3: updates
+    assert int(optimizer.iterations) == 4  # batches, as ever; of Keras 3 itself it is updates
     assert optimizer._agg_helper.counter == 0
     assert optimizer._agg_helper.counter.numpy() == 0
+
+
+def test_backward_passes_count_batches_but_adam_counts_updates(rank, size):
+    batch = 12
+    decay = keras.optimizers.schedules.ExponentialDecay(0.02, 2, 0.5)
+    alone, together = make_model(1), make_model(1)
+    alone.compile(optimizer=keras.optimizers.Adam(decay, gradient_accumulation_steps=2), loss="mse")
+    fit(alone, *data(), batch)
+    adam = keras.optimizers.Adam(decay)
+    optimizer = hvd.PartialDistributedOptimizer(
+        adam, backward_passes_per_step=2, average_aggregated_gradients=True
+    )
+    together.compile(optimizer=optimizer, loss="mse")
+    fit(together, *my_rows(rank, size, batch), batch // size)
+
+    assert int(optimizer.iterations) == 4
+    assert float(optimizer.learning_rate) == pytest.approx(0.02 * 0.5**2)
+    for mine, expected in zip(weights_of(together), weights_of(alone), strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=2e-3, atol=2e-5)
+
+
+def test_training_goes_on_in_the_middle_of_backward_passes(rank, size, tmp_path):
+    def compiled(seed):
+        model = make_model(seed)
+        optimizer = hvd.PartialDistributedOptimizer(keras.optimizers.Adam(0.01), backward_passes_per_step=2)
+        model.compile(optimizer=optimizer, loss="mse")
+        return model
+
+    x, y = my_rows(rank, size, 8)
+    straight, first = compiled(1), compiled(1)
+    fit(straight, x, y, 8 // size)
+    path = tmp_path / "interrupted.keras"
+    fit(first, x, y, 8 // size, epochs=1)
+    first.save(path)
+
+    resumed = compiled(2)
+    saved = keras.models.load_model(path)
+    resumed.optimizer.build(resumed.trainable_variables)
+    for variable, value in zip(
+        [*resumed.weights, *resumed.optimizer.variables],
+        [*saved.weights, *saved.optimizer.variables],
+        strict=True,
+    ):
+        variable.assign(value)
+
+    assert int(first.optimizer.iterations) == int(resumed.optimizer.iterations) == 3
+    assert resumed.optimizer._agg_helper.counter == 1
+    fit(resumed, x, y, 8 // size, epochs=1)
+    assert int(resumed.optimizer.iterations) == 6
+    for mine, expected in zip(weights_of(resumed), weights_of(straight), strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=2e-3, atol=2e-5)
+
+
+def test_backward_passes_inside_a_loss_scale(rank, size):
+    batch = 12
+    alone, together = make_model(1), make_model(1)
+    alone.compile(optimizer=keras.optimizers.SGD(0.02, gradient_accumulation_steps=2), loss="mse")
+    fit(alone, *data(), batch)
+    scaled = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.01), initial_scale=4.0)
+    optimizer = hvd.PartialDistributedOptimizer(scaled, backward_passes_per_step=2)
+    together.compile(optimizer=optimizer, loss="mse")
+    fit(together, *my_rows(rank, size, batch), batch // size)
+
+    assert int(optimizer.iterations) == 4
+    assert optimizer._agg_helper.counter == 0
+    for mine, expected in zip(weights_of(together), weights_of(alone), strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=2e-3, atol=2e-5)
 
 
 def test_warmup_says_on_the_root_that_it_is_over(rank, size, capsys):
@@ -104,6 +173,28 @@ def test_warmup_says_on_the_root_that_it_is_over(rank, size, capsys):
 
     said = "\nEpoch 2: finished gradual learning rate warmup to 0.25.\n"
     assert capsys.readouterr().out == (said if rank == 0 else "")
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tapes are of TensorFlow")
+def test_a_distributed_tape_with_a_distributed_optimizer_is_noticed_once(size):
+    import tensorflow as tf
+
+    import horovod.tensorflow
+
+    reduced_twice._warn.cache_clear()
+    weight = tf.Variable(1.0)
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for wrap in (lambda tape: tape, *[horovod.tensorflow.DistributedGradientTape] * 2):
+            assert not caught or size > 1
+            with tf.GradientTape() as tape:
+                loss = weight * 2.0
+            optimizer.apply_gradients([(wrap(tape).gradient(loss, weight), weight)])
+
+    ours = [str(item.message) for item in caught if "hvd.DistributedGradientTape" in str(item.message)]
+    assert len(ours) == (size > 1)
+    assert all("hvd.DistributedOptimizer" in text for text in ours)
 
 
 def test_names_of_keras_2(rank):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import horovod.keras
+import horovod.tensorflow
 import horovod.tensorflow.keras as hvd
+from horovod._core import reduced_twice
 
 FEATURES, ROWS = 6, 24
 KINDS = {
@@ -140,6 +143,31 @@ def test_computed_gradients_are_reduced_once(kind, rank, size):
 
     optimizer.apply_gradients([(tf.constant([rank + 1.0]), variable)])  # of another origin
     np.testing.assert_allclose(variable.numpy(), [-0.2 * expected], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["new", "old"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_distributed_tape_with_a_distributed_optimizer_is_noticed_once(compiled, kind, rank, size):
+    reduced_twice._warn.cache_clear()
+    model = make_model(1)
+    optimizer = hvd.DistributedOptimizer(KINDS[kind]())
+    optimizer.apply_gradients([(tf.zeros_like(v), v) for v in model.trainable_variables])
+
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(model(tf.ones([2, FEATURES])))
+        tape = horovod.tensorflow.DistributedGradientTape(tape)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            (tf.function(step) if compiled else step)()
+
+    ours = [str(item.message) for item in caught if "hvd.DistributedGradientTape" in str(item.message)]
+    assert len(ours) == (size > 1)
+    assert all("hvd.DistributedOptimizer" in text for text in ours)
 
 
 @pytest.mark.parametrize("kind", ["new", "old"])
