@@ -133,6 +133,20 @@ def _computing(base: type, name: str) -> Any:
     return gradients_of if name == "get_gradients" else pairs_of
 
 
+def _config_of(optimizer: Any) -> Any:
+    try:
+        return optimizer.get_config()
+    except NotImplementedError as error:
+        if not backend.in_graph():
+            raise
+        name = type(optimizer).__name__
+        message = (
+            f"DistributedOptimizer: {name} is of a kind that Keras itself cannot train with in graphs of "
+            f"TensorFlow 1; use tf.keras.optimizers.legacy.{name}"
+        )
+        raise NotImplementedError(message) from error
+
+
 def distribute(optimizer: Any, options: OptimizerOptions, reducer: Reducer) -> Any:
     """Return an optimizer like the given one that reduces gradients."""
     base = type(optimizer)
@@ -147,4 +161,4 @@ def distribute(optimizer: Any, options: OptimizerOptions, reducer: Reducer) -> A
     if options.backward_passes_per_step > 1:
         members["_agg_helper"] = _aggregation(options, reducer)
     kind: Any = type(base.__name__, (LegacyDistributedMixin, base), members)
-    return kind.from_config(optimizer.get_config())
+    return kind.from_config(_config_of(optimizer))

@@ -276,3 +276,11 @@ def test_broadcast_and_aggregation_in_a_graph_of_tensorflow_1(rank, size):
     for weight in [*weights[0], *weights[-1]]:
         gathered = hvd.allgather(weight[None]).numpy()
         np.testing.assert_array_equal(gathered, np.repeat(gathered[:1], size, axis=0))
+
+
+def test_an_optimizer_that_cannot_train_in_a_graph_is_refused_with_the_one_that_can():
+    with (
+        tf.Graph().as_default(),
+        pytest.raises(NotImplementedError, match=r"use tf\.keras\.optimizers\.legacy\.SGD"),
+    ):
+        hvd.DistributedOptimizer(tf.keras.optimizers.SGD(0.1))
