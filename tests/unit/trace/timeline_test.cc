@@ -13,6 +13,7 @@
 
 #include "base/fake_clock.h"
 #include "base/text.h"
+#include "tests/support/eventually.h"
 #include "tests/unit/trace/temporary_file.h"
 #include "tests/unit/trace/trace_checks.h"
 
@@ -211,7 +212,8 @@ TEST_F(TimelineTest, WriterHasANameAndGoesWithTheTimeline) {
   EXPECT_THAT(names_of_threads(), HasSubstr("hvd-timeline"));
 
   timeline.reset();
-  EXPECT_THAT(names_of_threads(), ::testing::Not(HasSubstr("hvd-timeline")));
+  EXPECT_TRUE(hvd::testing::eventually(
+      [] { return names_of_threads().find("hvd-timeline") == std::string::npos; }));
 }
 
 }  // namespace
