@@ -18,6 +18,10 @@ from ._program import find_program
 _TAIL_CHARACTERS = 8192
 _DRAIN_SECONDS = 5.0
 
+# A signal that comes just before a wait begins, or to another thread, does not end the wait; its handler
+# runs when the main thread looks again.
+_LOOK_SECONDS = 1.0
+
 # Becomes the launcher. If this process dies in whatever way, the kernel sends SIGTERM to the launcher,
 # which then ends the job everywhere. A program of its own, since code between fork and exec could
 # deadlock in a process with threads. Python ignores SIGPIPE and SIGXFSZ; workers must not inherit that.
@@ -78,8 +82,10 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
     interruption: BaseException | None = None
     while True:
         try:
-            code = process.wait()
+            code = process.wait(_LOOK_SECONDS)
             break
+        except subprocess.TimeoutExpired:
+            pass
         except BaseException as error:  # noqa: BLE001 - raised below
             # The launcher gives workers their grace at the first signal, and kills at the second.
             process.send_signal(signal.SIGINT)

@@ -11,11 +11,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from horovod.runner import _program, gloo_run, launch
+from horovod.runner import _job, _program, gloo_run, launch
 from horovod.runner.common.util import (
     codec,
     env,
@@ -385,3 +386,57 @@ def test_the_package_finds_its_runner_when_it_is_needed() -> None:
 def test_many_calls_give_results_by_index() -> None:
     assert execute_function_multithreaded(lambda a, b: a * b, [(2, 3), (4, 5)]) == {0: 6, 1: 20}
     assert execute_function_multithreaded(lambda: 1, []) == {}
+
+
+class InterruptingError(Exception):
+    """What the handler of a signal raises."""
+
+
+@pytest.fixture
+def interrupting_signal() -> Iterator[signal.Signals]:
+    """A signal that raises in the main thread, as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise InterruptingError
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    yield signal.SIGUSR1
+    signal.signal(signal.SIGUSR1, before)
+
+
+def interrupt_from_a_thread(number: signal.Signals) -> None:
+    """The signal comes to a thread that is not the main one, so it does not end what that one waits for."""
+    time.sleep(0.2)  # until the main thread waits
+    signal.pthread_kill(threading.get_ident(), number)
+
+
+def test_a_signal_for_another_thread_ends_the_wait_for_threads(
+    interrupting_signal: signal.Signals,
+) -> None:
+    may_end = threading.Event()
+
+    def work() -> bool:
+        interrupt_from_a_thread(interrupting_signal)
+        return may_end.wait(20)
+
+    began = time.monotonic()
+    with pytest.raises(InterruptingError):
+        execute_function_multithreaded(work, [()])
+    may_end.set()
+    assert time.monotonic() - began < 15
+
+
+def test_a_signal_for_another_thread_ends_a_job(interrupting_signal: signal.Signals) -> None:
+    with subprocess.Popen(["/bin/sleep", "20"]) as process:
+        in_thread(interrupt_from_a_thread, (interrupting_signal,))
+        with pytest.raises(InterruptingError):
+            _job._wait(process)
+        assert process.returncode == -signal.SIGINT
+
+
+def test_a_signal_for_another_thread_ends_a_command(interrupting_signal: signal.Signals) -> None:
+    in_thread(interrupt_from_a_thread, (interrupting_signal,))
+    began = time.monotonic()
+    with pytest.raises(InterruptingError):
+        safe_shell_exec.execute("exec sleep 20")
+    assert time.monotonic() - began < 15

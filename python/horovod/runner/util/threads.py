@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 _logger = logging.getLogger("horovod")
+
+# A signal that comes just before the main thread begins to wait, or to another thread, does not end the
+# wait; its handler runs when the main thread looks again.
+_LOOK_SECONDS = 1.0
 
 
 def _check_arguments(args: Any) -> None:
@@ -89,7 +93,9 @@ def execute_function_multithreaded(
         return {}
     pool = ThreadPoolExecutor(min(max_concurrent_executions, len(args_list)))
     futures = [pool.submit(fn, *args) for args in args_list]
-    pool.shutdown(wait=block_until_all_done)
+    pool.shutdown(wait=False)
     if not block_until_all_done:
         return None
+    while wait(futures, timeout=_LOOK_SECONDS).not_done:
+        pass
     return {index: future.result() for index, future in enumerate(futures)}

@@ -95,7 +95,8 @@ def _wait(process: subprocess.Popen[bytes], events: Iterable[threading.Event]) -
     watched = list(events)
     while True:
         with suppress(subprocess.TimeoutExpired):
-            return process.wait(_POLL_SECONDS if watched else None)
+            # Never for ever: a signal that comes just before a wait does not end it.
+            return process.wait(_POLL_SECONDS)
         if any(event.is_set() for event in watched):
             terminate_executor_shell_and_children(process)
             return process.wait()
