@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <string>
+#include <utility>
 
 namespace hvd::package {
 namespace {
@@ -21,7 +22,11 @@ class LoadedLibrary : public testing::Test {
     ASSERT_NE(library_, nullptr) << dlerror();
   }
 
-  // The library is never unloaded: that is how the frameworks use it.
+  void TearDown() override { close_library(); }
+  void close_library() {
+    if (void* const library = std::exchange(library_, nullptr)) dlclose(library);
+  }
+
   template <class Function>
   Function* find(const char* name) {
     void* address = dlsym(library_, name);
@@ -73,6 +78,19 @@ TEST_F(LoadedLibrary, RefusesToSubmitBeforeInitAndSaysSo) {
 
   EXPECT_EQ(barrier(0, HVD_FOREVER), HVD_PRECONDITION_ERROR);
   EXPECT_NE(last_error(), "");
+}
+
+// What it does at exit of the process, such as MPI_Finalize, must still be there. A suite, and so a
+// process, of its own: a library that was used in this one is held by the destructors of the
+// thread.
+class ClosedLibrary : public LoadedLibrary {};
+
+TEST_F(ClosedLibrary, IsStillThere) {
+  close_library();
+
+  void* again = dlopen(HVD_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(again, nullptr);
+  dlclose(again);
 }
 
 }  // namespace
