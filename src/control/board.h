@@ -10,13 +10,14 @@
 #include <span>
 
 #include "base/bytes.h"
+#include "base/explore.h"
 #include "shm/job_layout.h"
 
 namespace hvd::control {
 
-inline constexpr uint32_t kRecords = 512;  // per stream; a power of two
-inline constexpr uint32_t kLogEntries = 4096;
-inline constexpr size_t kEagerBytes = 512 << 10;
+inline constexpr uint32_t kRecords = kIsExplored ? 8 : 512;  // per stream; a power of two
+inline constexpr uint32_t kLogEntries = kIsExplored ? 16 : 4096;
+inline constexpr size_t kEagerBytes = kIsExplored ? 2 << 10 : 512 << 10;
 inline constexpr size_t kInlineBytes = 104;
 
 // Slot numbers that are not slots.

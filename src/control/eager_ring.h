@@ -45,7 +45,7 @@ class EagerRing {
   std::optional<uint32_t> take_slowly(uint32_t index, uint32_t need, uint32_t watermark);
   std::optional<uint32_t> fit(uint32_t index, uint32_t need) const;
 
-  static constexpr uint32_t kSoftEnd = 64 << 10;
+  static constexpr uint32_t kSoftEnd = kEagerBytes / 8;
   std::array<uint32_t, kRecords> offset_{};
   std::array<uint32_t, kRecords> length_{};
   uint32_t oldest_ = 0;  // first record that may still hold space

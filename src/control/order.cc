@@ -60,49 +60,48 @@ Look Order::fail(Status status) {
 }
 
 Look Order::match_in_lockstep() {
-  for (Stream& stream : streams_) stream.unnamed = {};
-  for (int rank = 0; rank < size_; ++rank) {
-    const auto r = static_cast<size_t>(rank);
-    if (is_kept(rank)) marks_[r] = std::move(kept_[r].front());
-  }
-  const Result<bool> same = compare_heads();
-  if (same && *same) {
-    slot_ = kNoSlot;
-    consumes_slowly_ = kept_count_ > 0;
-    is_uniform_match_ = std::all_of(marks_.begin(), marks_.end(), [&](const Mark& mark) {
-      return mark.slot == marks_[0].slot && mark.slot < kFirstSpecialSlot;
-    });
-    lockstep_count_.store(lockstep_count() + 1, std::memory_order_relaxed);
-    return Look::kMatched;
+  for (int rank = 0; rank < size_; ++rank) lows_[static_cast<size_t>(rank)] = expected_low(rank);
+  if (Status status = read_heads(); !status) return fail(std::move(status));
+  if (!heads_match()) {
+    enter_log_mode();
+    return Look::kNothing;
   }
   for (int rank = 0; rank < size_; ++rank) {
     const auto r = static_cast<size_t>(rank);
-    if (is_kept(rank)) kept_[r].front() = std::move(marks_[r]);
+    marks_[r] = std::move(kept_[r].front());
   }
-  if (!same) return fail(same.status());
-  enter_log_mode();
-  return Look::kNothing;
+  slot_ = kNoSlot;
+  consumes_slowly_ = true;
+  is_uniform_match_ = std::all_of(marks_.begin(), marks_.end(), [&](const Mark& mark) {
+    return mark.slot == marks_[0].slot && mark.slot < kFirstSpecialSlot;
+  });
+  lockstep_count_.store(lockstep_count() + 1, std::memory_order_relaxed);
+  return Look::kMatched;
 }
 
-// Do the next records of all streams mean the same? Reads those that are not kept.
-Result<bool> Order::compare_heads() {
-  bool same = true;
+// Reads the next record of every stream, unless it was read before or is a join.
+Status Order::read_heads() {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (is_kept(rank) || record_of(rank).slot == kJoinSlot) continue;
+    const uint32_t index = index_of(rank);
+    if (is_newer_than_table(rank, index)) return too_new(rank, index);
+    HVD_TRY(read_once(rank, index));
+  }
+  return Status::ok();
+}
+
+// Do the next records of all streams mean the same?
+bool Order::heads_match() {
   uint64_t first_key = 0;
   for (int rank = 0; rank < size_; ++rank) {
-    Mark& mark = marks_[static_cast<size_t>(rank)];
-    if (!is_kept(rank)) {
-      HVD_TRY(read_mark(rank, index_of(rank), mark));
-      directory_.saw_view(rank, record_of(rank).view);
-    }
-    if (mark.slot == kJoinSlot) {
-      same = false;
-      continue;
-    }
-    HVD_TRY_ASSIGN(const uint64_t key, key_of_mark(rank, mark));
+    const auto r = static_cast<size_t>(rank);
+    if (!is_kept(rank)) return false;  // a join
+    streams_[r].unnamed = {};
+    const uint64_t key = key_of_mark(rank, kept_[r].front());
     if (rank == 0) first_key = key;
-    same = same && key == first_key;
+    if (key != first_key) return false;
   }
-  return same;
+  return true;
 }
 
 // The payloads were used: now the records may be overwritten.
@@ -137,11 +136,11 @@ void Order::raise_low(int rank, uint32_t index) {
   uint32_t& low = lows_[static_cast<size_t>(rank)];
   if (shm::reached(low, index)) return;
   low = index;
+  schedule_point("consume");
   board_.low(me_, rank).store(index, std::memory_order_release);
 }
 
 void Order::enter_log_mode() {
-  for (int rank = 0; rank < size_; ++rank) lows_[static_cast<size_t>(rank)] = expected_low(rank);
   log_mode_ = true;
   table_.clear();
   ready_.clear();
@@ -155,19 +154,14 @@ void Order::enter_log_mode() {
 void Order::leave_log_mode() {
   log_mode_ = false;
   resync_after_ = false;
-  // Records beyond the level point will be read again, in lockstep, where they still are.
+  // Records beyond the level point were read, and are not read again.
   kept_count_ = 0;
   for (int rank = 0; rank < size_; ++rank) {
     const auto r = static_cast<size_t>(rank);
     Stream& stream = streams_[r];
-    const uint32_t low = lows_[r];
-    std::deque<Mark> kept;
-    for (Pending* pending : stream.open) {
-      if (pending == nullptr || shm::reached(pending->marks[r].index, low)) continue;
-      kept.push_back(std::move(pending->marks[r]));
+    for (auto pending = stream.open.rbegin(); pending != stream.open.rend(); ++pending) {
+      if (*pending != nullptr) kept_[r].push_front(std::move((*pending)->marks[r]));
     }
-    for (Mark& mark : kept_[r]) kept.push_back(std::move(mark));
-    kept_[r] = std::move(kept);
     kept_count_ += kept_[r].size();
     stream.open.clear();
     set_head_or_kept(rank, stream.consumed);
@@ -181,6 +175,7 @@ void Order::leave_log_mode() {
 
 Look Order::next_in_log() {
   for (;;) {
+    schedule_point("read the log");
     const uint64_t entry = board_.log(log_index_).load(std::memory_order_acquire);
     if (entry >> 48 == lap_of(log_index_)) {
       const Look look = follow(entry);
@@ -224,6 +219,7 @@ bool Order::append_decision() {
     }
   }
   if (wanted == 0 || !log_has_room()) return false;
+  schedule_point("decide");
   auto& word = board_.log(log_index_);
   uint64_t old = word.load(std::memory_order_relaxed);
   // Losing is as good as winning: somebody's decision is there now.
@@ -373,52 +369,74 @@ void Order::scan() {
 }
 
 bool Order::scan_one(int rank) {
-  Stream& stream = streams_[static_cast<size_t>(rank)];
-  std::deque<Mark>& kept = kept_[static_cast<size_t>(rank)];
-  const bool was_kept = !kept.empty();
-  if (stream.join_seen || (!was_kept && !board_.has(rank, stream.scanned))) return false;
-  Mark mark;
-  if (was_kept) {
-    mark = std::move(kept.front());
-  } else {
-    failure_ = read_mark(rank, stream.scanned, mark);
-    if (!failure_.is_ok()) return false;
-    directory_.saw_view(rank, board_.record(rank, stream.scanned).view);
-  }
-  if (mark.slot == kJoinSlot) {
-    stream.join_seen = true;
-    return false;
-  }
+  const auto r = static_cast<size_t>(rank);
+  Stream& stream = streams_[r];
+  if (stream.join_seen || (!is_kept(rank) && !read_ahead(rank))) return false;
+  Mark& mark = kept_[r].front();
   const auto counts = stream.unnamed;
-  auto key = key_of_mark(rank, mark);
-  if (!key) {
-    failure_ = key.status();
-    return false;
-  }
-  auto& entry = table_[*key];
+  const uint64_t key = key_of_mark(rank, mark);
+  auto& entry = table_[key];
   if (entry == nullptr) {
     entry = std::make_unique<Pending>();
-    entry->key = *key;
+    entry->key = key;
     entry->marks.resize(static_cast<size_t>(size_));
   }
-  Mark& place = entry->marks[static_cast<size_t>(rank)];
+  Mark& place = entry->marks[r];
   if (place.present) {
-    // The same name again, while the first is undecided here: read on when it is decided.
+    // The same name again, while the first is undecided here: go on when it is decided.
     stream.unnamed = counts;
-    if (was_kept) kept.front() = std::move(mark);
     return false;
   }
-  if (was_kept) {
-    kept.pop_front();
-    --kept_count_;
-  }
-  if (rank == me_ && mark.local == nullptr) mark.local = directory_.local_operation(stream.scanned);
   place = std::move(mark);
+  kept_[r].pop_front();
+  --kept_count_;
   ++entry->have;
   stream.open.push_back(entry.get());
   ++stream.scanned;
   if (is_complete(*entry)) make_ready(*entry);
   return true;
+}
+
+// Log mode: reads the next record of a stream, if it is there and may be read.
+bool Order::read_ahead(int rank) {
+  Stream& stream = streams_[static_cast<size_t>(rank)];
+  schedule_point("read ahead");
+  if (!board_.has(rank, stream.scanned)) return false;
+  if (is_newer_than_table(rank, stream.scanned)) {
+    // Its writer has followed a decision that this rank has not. Where the log is written on this
+    // host the decision is here, as it came first.
+    const bool has_log = !is_mirrored_ || may_decide_;
+    if (has_log && !board_.has_log(log_index_)) failure_ = too_new(rank, stream.scanned);
+    return false;
+  }
+  if (board_.record(rank, stream.scanned).slot == kJoinSlot) {
+    stream.join_seen = true;
+    return false;
+  }
+  failure_ = read_once(rank, stream.scanned);
+  return failure_.is_ok();
+}
+
+bool Order::is_newer_than_table(int rank, uint32_t index) const {
+  return !shm::reached(directory_.version(), board_.record(rank, index).view);
+}
+
+Status Order::too_new(int rank, uint32_t index) const {
+  return corrupted(concat("record ", index, " of member ", rank, " knows version ",
+                          board_.record(rank, index).view, " of the slot table, there are ",
+                          directory_.version()));
+}
+
+// From the board into kept_.
+Status Order::read_once(int rank, uint32_t index) {
+  Mark mark;
+  HVD_TRY(read_mark(rank, index, mark));
+  HVD_TRY(identify(rank, mark));
+  if (rank == me_) mark.local = directory_.local_operation(index);
+  directory_.saw_view(rank, board_.record(rank, index).view);
+  kept_[static_cast<size_t>(rank)].push_back(std::move(mark));
+  ++kept_count_;
+  return Status::ok();
 }
 
 void Order::spill(int rank) {
@@ -480,23 +498,27 @@ Status Order::read_mark(int rank, uint32_t index, Mark& mark) const {
   return Status::ok();
 }
 
-Result<uint64_t> Order::key_of_mark(int rank, Mark& mark) {
+// What is behind the slot that a record names.
+Status Order::identify(int rank, Mark& mark) {
+  if (mark.request != nullptr) return Status::ok();
+  const auto identity = directory_.identify(mark.slot);
+  if (!identity) {
+    return corrupted(concat("record ", mark.index, " of member ", rank, " names slot ", mark.slot,
+                            ", which does not exist"));
+  }
+  mark.slot_owner = identity->owner;
+  mark.slot_key = identity->key;
+  mark.slot_is_unnamed = identity->is_unnamed;
+  mark.slot_kind = identity->kind;
+  return Status::ok();
+}
+
+uint64_t Order::key_of_mark(int rank, const Mark& mark) {
   Stream& stream = streams_[static_cast<size_t>(rank)];
   if (mark.request != nullptr) {
     const auto kind = static_cast<size_t>(mark.request->kind);
     const bool unnamed = mark.request->tensors.empty() || mark.request->tensors[0].name.empty();
     return key_of(*mark.request, unnamed ? stream.unnamed[kind]++ : 0);
-  }
-  if (mark.slot_owner == nullptr) {
-    const auto identity = directory_.identify(mark.slot);
-    if (!identity) {
-      return corrupted(concat("record ", mark.index, " of member ", rank, " names slot ", mark.slot,
-                              ", which does not exist"));
-    }
-    mark.slot_owner = identity->owner;
-    mark.slot_key = identity->key;
-    mark.slot_is_unnamed = identity->is_unnamed;
-    mark.slot_kind = identity->kind;
   }
   if (!mark.slot_is_unnamed) return mark.slot_key;
   wire::Request unnamed;

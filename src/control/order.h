@@ -1,37 +1,57 @@
 // order.h - finds the next operation of a channel, the same on every rank, without a coordinator.
 //
-// Stream   Every rank appends records to its own stream; a record says "I have submitted this".
-// Lockstep Operation e is agreed when the next record of ALL streams is there and they name the
-// same thing: no decision, one
-//          exchange of cache lines. Nothing ready can be missed: what is ready everywhere implies a
-//          next record everywhere.
-// Hosts    A channel on several hosts sees copies of remote streams and of the log (mirror). Then
-// member 0 alone decides, and
-//          a decision is followed when the records it speaks of have come, too.
-// Log      The next records differ -> every rank sees the same mismatch and enters log mode at the
-// same place. Whoever sees
-//          something complete in all streams appends it to the decision log by compare-and-swap;
-//          the log is the only truth, and every rank executes it in order. When nothing is left
-//          over after a decision, the decider marks it kResync and all go back to lockstep behind
-//          it, at positions that follow from what was consumed.
-// Join     A joined rank submits nothing. Its join record is turned into a log entry, so that all
-// ranks count it as joined
-//          from the same decision on. When all have joined and nothing is left, joining is over and
-//          all start level again.
-// Refusal  Records that can never be completed (ranks group the same names differently) are ended
-// one by one, by entries
-//          that name them. Whoever sees it appends them; see refuse().
-// Matching Named things match by a hash of their name (of all names, for a group), so that a
-// mismatch of kind or shape is an
-//          error and not a stall. Unnamed ones match by kind and by their number in the stream
-//          since log mode began.
-// Memory   Records are consumed when agreed. A record that stays unmatched while half the ring has
-// passed is copied out, so
-//          that a slow tensor never blocks the stream of the others. Its place in the ring may be
-//          used again: what was copied out is kept until it is agreed, back in lockstep too.
-// Orders   seq: release / acquire. Log: CAS seq_cst, read acquire; what the decider had seen is
-// visible to whoever reads its
-//          entry. low and log_seen: release / acquire.
+// Stream: every rank appends records to its own stream; a record says "I have submitted this".
+//
+// Lockstep: an operation is agreed when the next record of ALL streams is there and they name the
+// same thing: no decision, one exchange of cache lines. Nothing ready can be missed: what is ready
+// everywhere implies a next record everywhere.
+//
+// Log: the next records differ -> every rank sees the same mismatch and enters log mode at the same
+// place. Whoever sees something complete in all streams appends it to the decision log by
+// compare-and-swap; the log is the only truth, and every rank executes it in order. When nothing is
+// left over after a decision, the decider marks it kResync and all go back to lockstep behind it,
+// at positions that follow from what was consumed.
+//
+// Hosts: a channel on several hosts sees copies of remote streams and of the log (mirror). Then
+// member 0 alone decides, and a decision is followed when the records it speaks of have come, too.
+//
+// Reading: in log mode a rank looks at records that are not agreed yet. A record may name a slot,
+// and the slot table is a state machine that each rank steps when it follows an agreed operation,
+// so a writer may be ahead of a reader or behind it. Its `view`, the version of the table when it
+// was written, says by how much. Three rules make a slot number mean the same everywhere:
+//   1. A record is read by a rank whose table is at least as new as the record's view. Until then
+//      its stream is not read on. Views of a stream never fall, so nothing older hides behind it.
+//   2. A record is read once. What was read is kept until it is agreed, back in lockstep too, and
+//      holds what its slot stands for.
+//   3. An evicted slot is forgotten when a record was read in every stream whose view is as new as
+//      the eviction.
+// Why a slot is always there when it is looked up: its writer named a slot that was live in version
+// `view`. By (1) the reader has made that version, so the slot was inserted here. If it was evicted
+// since, the eviction is newer than `view`; whoever had forgotten it had read, in this very stream,
+// a record with a newer view, which by order stands behind this one: then this one was read
+// before, and by (2) it is not read again.
+// Why nobody waits for ever by (1): a decision speaks of records that its decider had read, at the
+// version that everybody has who comes to that entry of the log. And a rank whose table is too old
+// for a record has entries before it that it has not followed; if there are none, the view is
+// corrupt. In lockstep a writer is never ahead: the operation that would bring it there needs the
+// record in question.
+//
+// Join: a joined rank submits nothing. Its join record is turned into a log entry, so that all
+// ranks count it as joined from the same decision on. When all have joined and nothing is left,
+// joining is over and all start level again.
+//
+// Refusal: records that can never be completed (ranks group the same names differently) are ended
+// one by one, by entries that name them. Whoever sees it appends them; see refuse().
+//
+// Matching: named things match by a hash of their name (of all names, for a group), so that a
+// mismatch of kind or shape is an error and not a stall. Unnamed ones match by kind and by their
+// number in the stream since log mode began.
+//
+// Memory: records are consumed when agreed. A record that stays unmatched while half the ring has
+// passed is copied out, so that a slow tensor never blocks the stream of the others.
+//
+// Orders: seq: release / acquire. Log: CAS seq_cst, read acquire; what the decider had seen is
+// visible to whoever reads its entry. low and log_seen: release / acquire.
 //
 // Needs the engine role. Never blocks. Contents of records are distrusted: nonsense ends in a
 // Status.
@@ -47,6 +67,7 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/explore.h"
 #include "base/status.h"
 #include "control/board.h"
 #include "shm/job.h"
@@ -54,21 +75,23 @@
 
 namespace hvd::control {
 
-// What a slot number stands for. Implemented by the engine; must know every slot a peer may still
-// name.
+// What a slot number stands for.
 struct SlotIdentity {
   uint64_t key;
   bool is_unnamed;
   wire::Kind kind;
   std::shared_ptr<void> owner;  // keeps what is behind the slot while a record that names it waits
 };
+// The slot table and the operations of this rank, which the engine owns.
 class Directory {
  public:
   virtual ~Directory() = default;
   virtual std::optional<SlotIdentity> identify(uint32_t slot) = 0;
   // The local operation behind record `index` of this rank's own stream.
   virtual void* local_operation(uint32_t index) = 0;
-  // `rank` has shown that it knows version `view` of the slot table.
+  // The version of the slot table here.
+  virtual uint32_t version() const = 0;
+  // A record of `rank` with this view was read, and all before it.
   virtual void saw_view(int rank, uint32_t view) = 0;
 };
 
@@ -123,6 +146,7 @@ class Order {
     for (int rank = 0; rank < size_; ++rank) {
       Head& head = heads_[static_cast<size_t>(rank)];
       set_head(head, rank, head.index + 1);
+      schedule_point("consume");
       board_.low(me_, rank).store(head.index, std::memory_order_release);
     }
   }
@@ -165,8 +189,8 @@ class Order {
   std::vector<void*> pending_locals() const;
   // Forgets everything; the own stream counts as read up to `tail`. Only after a failure.
   void abandon(uint32_t tail);
-  // fn(index, slot, request or null) for each record of `rank` that is not agreed yet, as far as it
-  // can be read.
+  // fn(mark) for each record of `rank` that is not agreed yet, as far as it can be read. Only those
+  // that were read before hold what is behind their slot.
   template <typename Fn>
   void for_unagreed(int rank, const Fn& fn) const;
 
@@ -182,6 +206,7 @@ class Order {
   uint64_t log_count() const { return log_count_.load(std::memory_order_relaxed); }
 
  private:
+  friend struct explore::Probe;
   struct Pending {
     uint64_t key = 0;
     std::vector<Mark> marks;
@@ -211,7 +236,8 @@ class Order {
   bool is_kept(int rank) const { return !kept_[static_cast<size_t>(rank)].empty(); }
   Look next_in_lockstep();
   Look match_in_lockstep();
-  Result<bool> compare_heads();
+  Status read_heads();
+  bool heads_match();
   void consume_slowly();
   void consume_kept();
   Look next_in_log();
@@ -226,12 +252,17 @@ class Order {
   void leave_log_mode();
   void scan();
   bool scan_one(int rank);
+  bool read_ahead(int rank);
+  Status read_once(int rank, uint32_t index);
+  bool is_newer_than_table(int rank, uint32_t index) const;
+  Status too_new(int rank, uint32_t index) const;
   void make_ready(Pending& pending);
   bool is_complete(const Pending& pending) const;
   void spill(int rank);
   void publish_low(int rank);
   Status read_mark(int rank, uint32_t index, Mark& mark) const;
-  Result<uint64_t> key_of_mark(int rank, Mark& mark);
+  Status identify(int rank, Mark& mark);
+  uint64_t key_of_mark(int rank, const Mark& mark);
   Look fail(Status status);
   bool log_has_room() const;
   // The first record of a stream that must be read from the board.
@@ -266,7 +297,8 @@ class Order {
 
   std::vector<Stream> streams_;
   std::vector<uint32_t> lows_;  // what low(me, stream) holds; in plain lockstep the head says it
-  // Copied out and not agreed, per stream, when log mode ended: the records from its head on.
+  // Read and neither agreed nor placed in table_, per stream: in lockstep the records from its head
+  // on, in log mode those from `scanned` on. Never a join.
   std::vector<std::deque<Mark>> kept_;
   size_t kept_count_ = 0;                // of all streams
   std::unique_ptr<Record[]> stand_ins_;  // per stream, the head while it is kept: never uniform
@@ -292,6 +324,7 @@ inline Look Order::next_in_lockstep() {
   bool uniform = slot < kFirstSpecialSlot;
   for (int rank = 0; rank < size_; ++rank) {
     const Head& head = heads_[static_cast<size_t>(rank)];
+    schedule_point("look at the next record");
     if (!head.is_there()) {
       missing_ = rank;
       return Look::kNothing;
@@ -320,17 +353,15 @@ void Order::for_unagreed(int rank, const Fn& fn) const {
   if (log_mode_) {
     for (const Pending* pending : stream.open) {
       if (pending == nullptr) continue;
-      const Mark& mark = pending->marks[static_cast<size_t>(rank)];
-      fn(mark.index, mark.slot, mark.request.get());
+      fn(pending->marks[static_cast<size_t>(rank)]);
     }
   }
-  const std::deque<Mark>& kept = kept_[static_cast<size_t>(rank)];
-  for (const Mark& mark : kept) fn(mark.index, mark.slot, mark.request.get());
+  for (const Mark& mark : kept_[static_cast<size_t>(rank)]) fn(mark);
   uint32_t index = next_on_board(rank);
   for (uint32_t n = 0; n < kRecords && board_.has(rank, index); ++n, ++index) {
     Mark mark;
     if (!read_mark(rank, index, mark).is_ok()) return;
-    fn(index, mark.slot, mark.request.get());
+    fn(mark);
   }
 }
 

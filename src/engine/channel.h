@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/explore.h"
 #include "base/status.h"
 #include "collective/hosts/host_link.h"
 #include "collective/native/executor.h"
@@ -158,9 +159,11 @@ class Channel final : private control::Directory {
   std::vector<Waiting> waiting() const;
 
  private:
+  friend struct explore::Probe;
   // control::Directory
   std::optional<control::SlotIdentity> identify(uint32_t slot) override;
   void* local_operation(uint32_t index) override { return own_[index % control::kRecords]; }
+  uint32_t version() const override { return slots_.version(); }
   void saw_view(int rank, uint32_t view) override;
 
   // submission side

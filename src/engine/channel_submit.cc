@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/cpu.h"
+#include "base/explore.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "engine/channel.h"
@@ -157,6 +158,7 @@ Status Channel::take_names(const Submission& s, Operation& op) {
 }
 
 uint32_t Channel::watermark() {
+  schedule_point("look for room");
   uint32_t least = board_.low(0, me()).load(std::memory_order_acquire);
   for (int reader = 1; reader < size(); ++reader) {
     const uint32_t low = board_.low(reader, me()).load(std::memory_order_acquire);
@@ -234,6 +236,7 @@ void Channel::append_record(Operation& op) {
     record.slot = control::kNoSlot;
   }
   record.view = slots_.version();
+  schedule_point("publish");
   tail_.store(index + 1, std::memory_order_relaxed);
   record.seq.store(index + 1, std::memory_order_release);
   flush_mirror();

@@ -159,10 +159,11 @@ std::vector<Channel::Waiting> Channel::waiting() const {
   };
   for (int rank = 0; rank < size(); ++rank) {
     auto unnamed = unnamed_agreed_;  // counted on over what is not agreed, in the rank's own order
-    order_.for_unagreed(rank, [&](uint32_t index, uint32_t slot, const wire::Request* request) {
-      if (slot == control::kJoinSlot) return;
+    order_.for_unagreed(rank, [&](const control::Mark& mark) {
+      const wire::Request* request = request_of(rank, mark);
       if (request == nullptr) {
-        const Slot* found = slots_.find(slot);
+        // Not read yet: a join, or a slot that this rank may not know.
+        const Slot* found = slots_.find(mark.slot);
         if (found == nullptr) return;
         request = &found->requests[0];
       }
@@ -170,7 +171,7 @@ std::vector<Channel::Waiting> Channel::waiting() const {
       uint64_t& number = unnamed[static_cast<size_t>(request->kind)];
       if (has_no_name) ++number;
       note(concat(wire::kind_lower_name(request->kind), " ", wire::display_name(*request, number)),
-           rank, index);
+           rank, mark.index);
     });
   }
   std::vector<Waiting> result;

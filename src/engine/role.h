@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/cpu.h"
+#include "base/explore.h"
 #include "base/thread_annotations.h"
 #include "shm/job_layout.h"
 
@@ -29,6 +30,7 @@ class HVD_CAPABILITY("submit lock") SubmitLock {
   }
   void lock() HVD_ACQUIRE() {
     for (int tries = 0; !try_lock(); ++tries) {
+      schedule_point("wait for the submit lock");
       // The holder copies at most a small payload; if it lost its core, give it ours.
       if (tries < 200)
         cpu_pause();

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/explore.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxHeldBytes = 64u << 20;
 // Read marks that nobody's records carry are sent by every so many pumps.
-constexpr uint64_t kPumpsPerFlush = 32;
+constexpr uint64_t kPumpsPerFlush = kIsExplored ? 1 : 32;
 
 template <typename T>
 std::span<const std::byte> bytes_of(const T& value) {

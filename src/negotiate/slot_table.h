@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/explore.h"
 #include "negotiate/validate.h"
 #include "wire/request.h"
 
@@ -67,6 +68,7 @@ class SlotTable {
   bool has_buried() const { return !buried_.empty(); }
 
  private:
+  friend struct explore::Probe;
   void bury(uint32_t id);
   void forget_buried();
 

@@ -25,6 +25,7 @@ class PlainDirectory final : public Directory {
   void* local_operation(uint32_t index) override {
     return reinterpret_cast<void*>(static_cast<uintptr_t>(index) + 1);
   }
+  uint32_t version() const override { return 0; }
   void saw_view(int, uint32_t) override {}
 };
 
@@ -176,8 +177,7 @@ TEST_F(OrderBacklog, AStallReportAndAFailureSeeWhatIsKept) {
   ASSERT_NE(take(0), 0u);
 
   std::vector<uint32_t> slots;
-  order(0).for_unagreed(
-      0, [&](uint32_t, uint32_t slot, const wire::Request*) { slots.push_back(slot); });
+  order(0).for_unagreed(0, [&](const Mark& mark) { slots.push_back(mark.slot); });
   EXPECT_EQ(slots.size(), 300u);
   EXPECT_EQ(slots.front(), 10u);
   EXPECT_EQ(slots.back(), 309u);
