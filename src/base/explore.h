@@ -1,6 +1,7 @@
-// explore.h - what the test that explores schedules (tests/explore) needs from the core. It compiles
-// the sources with HVD_EXPLORE: rings are then so small that a short program goes around them, and
-// at each point another rank or thread may be let in. In what users get all of this is nothing.
+// explore.h - what the test that explores schedules (tests/explore) needs from the core. It
+// compiles the sources with HVD_EXPLORE: rings are then so small that a short program goes around
+// them, and at each point another rank or thread may be let in. In what users get all of this is
+// nothing.
 #pragma once
 
 namespace hvd {

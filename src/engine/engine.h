@@ -164,7 +164,7 @@ class Engine final : public ChannelHost,
   template <typename Done>
   void drive(Channel& first, const Done& done, Deadline deadline) HVD_REQUIRES(role_);
   template <typename Done>
-  void park(Channel& first, const Done& done, Deadline deadline) HVD_REQUIRES(role_);
+  bool park(Channel& first, const Done& done, Deadline deadline) HVD_REQUIRES(role_);
   void look_after_idle(Channel& first) HVD_REQUIRES(role_);
   void check_role_word();
   // No other channel needs stepping while this one is driven.

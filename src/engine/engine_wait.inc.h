@@ -72,7 +72,8 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
     }
     statistics_.late_rings.add(first.ring_late_peers());
     if (deadline.passed()) return;
-    park(first, done, deadline);
+    // What a look before sleeping did (a decision, above all) is told to sleepers like all else.
+    if (park(first, done, deadline)) idle = 0;
     if (is_broken_.load(std::memory_order_relaxed)) {
       handle_failures();
       return;
@@ -80,8 +81,9 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
   }
 }
 
+// True: it got something done instead of sleeping, or when nobody rang.
 template <typename Done>
-void Engine::park(Channel& first, const Done& done, Deadline deadline) {
+bool Engine::park(Channel& first, const Done& done, Deadline deadline) {
   shm::RankBlock& mine = job_->mine();
   statistics_.parks.add();
   uint64_t want = shm::pack(want_of(first));
@@ -113,13 +115,15 @@ void Engine::park(Channel& first, const Done& done, Deadline deadline) {
   if (result != shm::FutexResult::kTimedOut) {
     if (!work && job_->header().leaving.load(std::memory_order_acquire) != 0)
       look_after_idle(first);
-    return;
+    return work;
   }
-  if (step_all(Channel::Effort::kEverything) == StepResult::kAdvanced) {
-    if (!rung && !is_full) statistics_.rescued_wakes.add();
-  } else {
+  const bool advanced = step_all(Channel::Effort::kEverything) == StepResult::kAdvanced;
+  if (!advanced) {
     look_after_idle(first);
+  } else if (!rung && !is_full) {
+    statistics_.rescued_wakes.add();
   }
+  return advanced;
 }
 
 template <typename Done>

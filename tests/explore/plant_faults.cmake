@@ -1,0 +1,37 @@
+# cmake -P plant_faults.cmake: copies sources with the faults of faults/*.txt, each behind a switch.
+#   -D SOURCE_DIR=... -D FAULTS_DIR=... -D OUTPUT_DIR=...
+# A fault is a file: the source, a sentence, then the text to replace and what stands there instead, between lines of
+# "=====". "@planted@" becomes the switch. A text that is not in the source exactly once is an error: then the fault
+# has to follow the source.
+file(GLOB faults ${FAULTS_DIR}/*.txt)
+list(SORT faults)
+set(number 0)
+set(table "")
+set(sources "")
+foreach(fault IN LISTS faults)
+  math(EXPR number "${number} + 1")
+  get_filename_component(name ${fault} NAME_WE)
+  file(READ ${fault} text)
+  string(REGEX MATCH "^([^\n]+)\n([^\n]+)\n=====\n(.*\n)=====\n(.*\n)$" ignored "${text}")
+  set(source ${CMAKE_MATCH_1})
+  set(sentence "${CMAKE_MATCH_2}")
+  set(original "${CMAKE_MATCH_3}")
+  string(REPLACE "@planted@" "(::hvd::explore::planted_fault == ${number})" faulty "${CMAKE_MATCH_4}")
+  get_filename_component(file ${source} NAME_WE)
+  if(NOT DEFINED text_of_${file})
+    file(READ ${SOURCE_DIR}/${source} text_of_${file})
+    list(APPEND sources ${file})
+  endif()
+  string(FIND "${text_of_${file}}" "${original}" first)
+  string(FIND "${text_of_${file}}" "${original}" last REVERSE)
+  if(first EQUAL -1 OR NOT first EQUAL last)
+    message(FATAL_ERROR "fault '${name}': its text is not in ${source} exactly once:\n${original}")
+  endif()
+  string(REPLACE "${original}" "${faulty}" text_of_${file} "${text_of_${file}}")
+  string(APPEND table "    {${number}, \"${name}\", \"${sentence}\"},\n")
+endforeach()
+foreach(file IN LISTS sources)
+  file(CONFIGURE OUTPUT ${OUTPUT_DIR}/${file}.cc CONTENT
+    "namespace hvd::explore { extern int planted_fault; }\n${text_of_${file}}" @ONLY)
+endforeach()
+file(CONFIGURE OUTPUT ${OUTPUT_DIR}/planted_faults.inc.h CONTENT "${table}" @ONLY)

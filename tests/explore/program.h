@@ -1,0 +1,76 @@
+// program.h - what the ranks of an explored job do, as a value and as text.
+//
+//   "np=2 cap=1 : g1 B B g1? | B B g1 g1?"
+//
+// A part per rank; words in order. A word submits an operation: a letter for its kind and a digit
+// for its name (see Kind below), then "!" if the rank waits for it at once. "g1?" waits for what
+// was submitted as g1 before; "*" waits for everything. "hosts=2" deals the ranks out to hosts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace hvd::explore {
+
+enum class Kind : char {
+  kAllreduce = 'r',      // one element
+  kEager = 'e',          // allreduce of some hundred bytes: beside the record
+  kLarge = 'l',          // allreduce of more than is ever deposited
+  kEmpty = 'z',          // allreduce of nothing
+  kUnnamed = 'u',        // allreduce without a name; the digit is its size
+  kGroup = 'G',          // allreduce of two tensors as one operation: names 1a and 1b
+  kPart = 'p',           // allreduce of tensor 1a alone: no partner of G1
+  kAllgather = 'g',      // one row from rank 0 and none from others
+  kBroadcast = 'b',      // from rank 0
+  kAlltoall = 't',       // a row for each
+  kReducescatter = 's',  // a row for each
+  kBarrier = 'B',
+  kJoin = 'J',
+  kAddSet = 'P',  // opens a process set of all ranks; words behind it run there as "+r1"
+};
+
+struct Word {
+  enum class What { kSubmit, kWait, kWaitAll } what = What::kSubmit;
+  Kind kind = Kind::kAllreduce;
+  int name = 0;
+  bool waits = false;
+  bool in_second_set = false;
+
+  bool operator==(const Word&) const = default;
+};
+
+struct Program {
+  int ranks = 2;
+  int hosts = 1;
+  int capacity = 1024;
+  std::vector<std::vector<Word>> words;  // per rank
+
+  bool operator==(const Program&) const = default;
+};
+
+std::string to_text(const Word& word);
+std::string to_text(const Program& program);
+// Null: the text is no program.
+std::optional<Program> parse(const std::string& text);
+
+struct Shape {
+  int ranks = 2;
+  int hosts = 1;
+  int capacity = 2;
+  int windows = 3;  // parts that all ranks go through one after the other
+  int batch = 3;    // operations in the first half of a window, and in the second, at most
+  bool joins = false;
+  bool sets = false;
+  bool groups = true;
+  bool late = false;  // a tensor that some ranks submit in the first window and others in the last
+};
+// A program in which no rank can wait for another for ever: in each window a rank submits the first
+// batch before it waits for anything, and waits for the second batch at the end.
+Program random_program(uint64_t seed, const Shape& shape);
+
+// Smaller programs that might fail in the same way, simplest first.
+std::vector<Program> simpler(const Program& program);
+
+}  // namespace hvd::explore
