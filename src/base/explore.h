@@ -10,6 +10,9 @@ namespace explore {
 struct Probe;  // looks into classes that name it as a friend
 }
 
+// The point between two agreed operations of a channel: where a step could as well have ended.
+inline constexpr const char* kNextOperation = "next operation";
+
 #ifdef HVD_EXPLORE
 inline constexpr bool kIsExplored = true;
 // Between two accesses to words that others share; `what` comes next. Defined by the test.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/explore.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/channel.h"
@@ -42,6 +43,7 @@ StepResult Channel::step_unguarded(Effort effort) {
   }
   StepResult result = StepResult::kNothing;
   while (failure_.is_ok()) {
+    schedule_point(kNextOperation);
     const Look look = order_.next();
     // Decisions of this rank go to the other hosts before it acts on them.
     if (HVD_UNLIKELY(mirrored_ != nullptr && me() == 0 && order_.is_in_log_mode())) flush_mirror();

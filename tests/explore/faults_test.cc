@@ -31,6 +31,7 @@ constexpr Shape kShapes[] = {
     {.ranks = 2, .capacity = 1024, .windows = 8, .late = true},
     {.ranks = 2, .capacity = 3, .windows = 12},
     {.ranks = 2, .capacity = 2, .windows = 3, .batch = 14},
+    {.ranks = 3, .capacity = 2, .windows = 8, .overlaps = true, .kinds = "r"},
     {.ranks = 3, .hosts = 3, .capacity = 2},
 };
 

@@ -8,7 +8,6 @@ namespace hvd::explore {
 namespace {
 
 constexpr std::string_view kLetters = "relzuGpgbtsBJP";
-constexpr std::string_view kPlain = "rrreelzugbtsB";  // how often each is drawn
 
 std::optional<Word> parse_word(std::string text) {
   Word word;
@@ -86,23 +85,25 @@ class Window {
       words.push_back(word);
     }
     words.insert(words.end(), late.begin(), late.end());
-    // Everything of this window, but not what is late.
-    for (Word word : first_) append_wait(word, words);
-    for (Word word : second_) append_wait(word, words);
+  }
+
+  // For everything of this window, but not for what is late.
+  void append_waits_to(std::vector<Word>& words) const {
+    for (const std::vector<Word>& batch : {first_, second_}) {
+      for (Word word : batch) {
+        word.what = Word::What::kWait;
+        words.push_back(word);
+      }
+    }
   }
 
  private:
-  static void append_wait(Word word, std::vector<Word>& words) {
-    word.what = Word::What::kWait;
-    words.push_back(word);
-  }
-
   uint64_t draw(uint64_t below) { return random_() % below; }
 
   void fill(std::vector<Word>& batch, uint64_t count) {
     for (uint64_t i = 0; i < count; ++i) {
       Word word;
-      word.kind = static_cast<Kind>(kPlain[draw(kPlain.size())]);
+      word.kind = static_cast<Kind>(shape_.kinds[draw(shape_.kinds.size())]);
       if (shape_.groups && draw(8) == 0) word.kind = Kind::kGroup;
       if (word.kind != Kind::kBarrier) word.name = static_cast<int>(draw(4));
       word.in_second_set = has_second_set_ && draw(3) == 0;
@@ -189,6 +190,7 @@ Program random_program(uint64_t seed, const Shape& shape) {
   program.words.resize(static_cast<size_t>(shape.ranks));
   if (shape.late) submit_early(random, program);
   bool has_second_set = false;
+  std::optional<Window> before;
   for (int number = 0; number < shape.windows; ++number) {
     if (shape.sets && !has_second_set && random() % 2 == 0) {
       has_second_set = true;
@@ -198,7 +200,12 @@ Program random_program(uint64_t seed, const Shape& shape) {
       for (auto& words : program.words) words.push_back(add);
     }
     Window window(random, shape, has_second_set);
-    for (auto& words : program.words) window.append_to(words);
+    for (auto& words : program.words) {
+      window.append_to(words);
+      if (!shape.overlaps) window.append_waits_to(words);
+      if (before) before->append_waits_to(words);
+    }
+    if (shape.overlaps) before.emplace(window);
     if (shape.joins && random() % 3 == 0) {
       // Some ranks have one allreduce more than those that join at once.
       for (auto& words : program.words) {

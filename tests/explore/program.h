@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hvd::explore {
@@ -61,13 +62,16 @@ struct Shape {
   int capacity = 2;
   int windows = 3;  // parts that all ranks go through one after the other
   int batch = 3;    // operations in the first half of a window, and in the second, at most
+  // A rank waits for a window when it has submitted the next one: records of both are in flight.
+  bool overlaps = false;
+  std::string_view kinds = "rrreelzugbtsB";  // as often as they are drawn
   bool joins = false;
   bool sets = false;
   bool groups = true;
   bool late = false;  // a tensor that some ranks submit in the first window and others in the last
 };
 // A program in which no rank can wait for another for ever: in each window a rank submits the first
-// batch before it waits for anything, and waits for the second batch at the end.
+// batch before it waits for anything of it, and the second before it waits for that or goes on.
 Program random_program(uint64_t seed, const Shape& shape);
 
 // Smaller programs that might fail in the same way, simplest first.

@@ -8,8 +8,8 @@
 
 namespace hvd {
 
-void schedule_point(const char*) {
-  if (explore::Scheduler* scheduler = explore::Scheduler::current()) scheduler->fine_point();
+void schedule_point(const char* what) {
+  if (explore::Scheduler* scheduler = explore::Scheduler::current()) scheduler->point(what);
 }
 
 }  // namespace hvd

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/explore.h"
+
 namespace hvd::explore {
 
 // What a strategy may know and do beyond choosing.
@@ -63,9 +65,9 @@ class Scheduler {
   void wait_until(std::function<bool()> condition);
   // The scheduler that runs now, or null.
   static Scheduler* current();
-  // Inside a step: only at the finer grain.
-  void fine_point() {
-    if (grain_ == Grain::kPoints && running_ >= 0) step_point();
+  // Inside a step: between two operations of it, at the finer grain everywhere.
+  void point(const char* what) {
+    if (grain_ == Grain::kPoints || what == kNextOperation) step_point();
   }
 
  private:

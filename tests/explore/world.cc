@@ -118,6 +118,7 @@ class Rank final : public engine::ChannelHost, public mirror::MirrorHost {
   int phase_ = 0;                                                // joins that are behind this rank
   size_t next_word_ = 0;
   bool program_is_done_ = false;
+  bool is_in_step_ = false;
   std::string waits_for_;
 };
 
@@ -299,6 +300,7 @@ void Rank::job_failed(int32_t rank, const Status& why) {
 }
 
 bool Rank::step() {
+  is_in_step_ = true;
   bool advanced = mirror_ != nullptr && mirror_->pump();
   // By index: a step may open another channel.
   for (size_t i = 0; i < channels_.size(); ++i) {
@@ -309,6 +311,7 @@ bool Rank::step() {
   }
   if (advanced) world_.note_change();
   look_at_channels();
+  is_in_step_ = false;
   return advanced;
 }
 
@@ -382,6 +385,7 @@ uint64_t Rank::digest() const {
     digest = mix(digest, each.is_checked ? 2 : each.op.is_done() ? 1 : 0);
   }
   for (const auto& channel : channels_) digest = mix(digest, Probe::state_digest(*channel));
+  digest = mix(digest, is_in_step_ ? 1 : 0);
   digest = mix(digest, job_.mine().park.load());
   return mix(digest, job_.mine().want.load());
 }

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,13 +21,17 @@ constexpr int kRanks = 2;
 class PlainDirectory final : public Directory {
  public:
   std::optional<SlotIdentity> identify(uint32_t slot) override {
+    if (gone.count(slot) > 0) return std::nullopt;
     return SlotIdentity{slot, false, wire::Kind::kAllreduce, std::make_shared<int>(0)};
   }
   void* local_operation(uint32_t index) override {
     return reinterpret_cast<void*>(static_cast<uintptr_t>(index) + 1);
   }
-  uint32_t version() const override { return 0; }
+  uint32_t version() const override { return table_version; }
   void saw_view(int, uint32_t) override {}
+
+  uint32_t table_version = 0;
+  std::set<uint32_t> gone;  // slots that nobody can name any more
 };
 
 // Two ranks of one process: streams that the test writes, and an Order for each reader.
@@ -46,13 +51,14 @@ class OrderTest : public ::testing::Test {
   }
 
   // As a writer does: false if the ring is full.
-  bool append(int rank, uint32_t slot) {
+  bool append(int rank, uint32_t slot, uint32_t view = 0) {
     uint32_t& tail = tails_[rank];
     for (int reader = 0; reader < kRanks; ++reader) {
       if (tail - board_.low(reader, rank).load() >= kRecords - 1) return false;
     }
     Record& record = board_.record(rank, tail);
     record.slot = slot;
+    record.view = view;
     record.flags = kPayloadInline;
     record.length = sizeof slot;
     std::memcpy(record.payload, &slot, sizeof slot);
@@ -184,6 +190,74 @@ TEST_F(OrderBacklog, AStallReportAndAFailureSeeWhatIsKept) {
   EXPECT_GE(order(0).pending_locals().size(), 256u) << "own operations behind copies";
   order(0).abandon(tails_[0]);
   EXPECT_TRUE(order(0).pending_locals().empty());
+}
+
+// Ranks differ, so that log mode begins; slot 3 is behind what is open.
+class OrderReading : public OrderTest {
+ protected:
+  void differ() {
+    append(0, 1);
+    append(0, 2);
+    append(1, 2);
+  }
+};
+
+TEST_F(OrderReading, ARecordIsReadWhenTheTableIsAsNewAsItsView) {
+  differ();
+  ASSERT_EQ(take(1), 2u);  // decides; its rank has a newer table from now on
+  append(0, 3, 1);
+  append(1, 3, 1);
+  append(1, 1, 1);
+  directory_.gone = {3};  // not made here yet
+
+  EXPECT_EQ(take(0), 2u);
+  directory_.table_version = 1;
+  directory_.gone.clear();
+
+  EXPECT_EQ(take(0), 3u);
+  EXPECT_EQ(take(0), 1u);
+}
+
+TEST_F(OrderReading, AViewThatNoDecisionLeadsToIsCorrupt) {
+  differ();
+  ASSERT_EQ(take(0), 2u);
+  append(1, 1, 5);
+
+  const Look look = order(0).next();
+
+  ASSERT_EQ(look, Look::kFailed);
+  EXPECT_EQ(order(0).failure().code(), StatusCode::kCorrupted);
+  EXPECT_NE(order(0).failure().message().find("knows version 5"), std::string::npos)
+      << order(0).failure().message();
+}
+
+TEST_F(OrderReading, AViewThatIsTooNewInLockstepIsCorrupt) {
+  append(0, 1, 3);
+  append(1, 2);
+
+  ASSERT_EQ(order(0).next(), Look::kFailed);
+  EXPECT_EQ(order(0).failure().code(), StatusCode::kCorrupted);
+}
+
+TEST_F(OrderReading, WhatWasReadIsNotLookedUpAgainBackInLockstep) {
+  differ();
+  append(1, 1);
+  // Reader 1 decides both, the second with nothing left over; then reader 0 reads on, up to slot 4.
+  ASSERT_NE(take(1), 0u);
+  ASSERT_NE(take(1), 0u);
+  for (const uint32_t slot : {3u, 4u}) {
+    append(0, slot);
+    append(1, slot);
+  }
+  ASSERT_NE(take(0), 0u);
+  ASSERT_TRUE(order(0).is_in_log_mode());
+
+  directory_.gone = {3, 4};  // evicted, and forgotten because everything was read
+
+  EXPECT_NE(take(0), 0u);
+  EXPECT_FALSE(order(0).is_in_log_mode());
+  EXPECT_EQ(take(0), 3u);
+  EXPECT_EQ(take(0), 4u);
 }
 
 }  // namespace
