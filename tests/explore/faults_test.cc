@@ -31,13 +31,31 @@ constexpr Shape kShapes[] = {
     {.ranks = 2, .capacity = 1024, .windows = 8, .late = true},
     {.ranks = 2, .capacity = 3, .windows = 12},
     {.ranks = 2, .capacity = 2, .windows = 3, .batch = 14},
-    {.ranks = 3, .capacity = 2, .windows = 8, .overlaps = true, .kinds = "r"},
+    {.ranks = 3, .capacity = 2, .windows = 6, .overlaps = true, .kinds = "zr", .groups = false},
     {.ranks = 3, .hosts = 3, .capacity = 2},
 };
 
-// The shapes in turn, a few thousand schedules each, other programs every time.
+// What once broke ordinary programs, as short as it gets.
+constexpr const char* kPrograms[] = {
+    "np=2 cap=1024 : g1 B! B! | B! B! g1",
+    "np=3 cap=1024 : r1 b2! b2! | b2! b2! r1 | b2! b2! r1",
+    "np=2 cap=1 : z0! z1 z2 z0 z3 | z0! z2 z1 z0 z3",
+};
+
+// The programs, then the shapes in turn, a thousand schedules each, other programs every time.
 Search search_until(std::chrono::steady_clock::time_point end) {
   Search all;
+  for (const char* text : kPrograms) {
+    RandomSearch search;
+    search.program = parse(text);
+    search.most_schedules = 3000;
+    search.schedules_per_program = search.most_schedules;
+    search.end = end;
+    const Search one = try_random_schedules(search);
+    all.schedules += one.schedules;
+    all.finding = one.finding;
+    if (all.finding) return all;
+  }
   for (uint64_t round = 0; std::chrono::steady_clock::now() < end; ++round) {
     for (const Shape& shape : kShapes) {
       RandomSearch search;

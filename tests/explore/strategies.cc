@@ -7,23 +7,36 @@
 namespace hvd::explore {
 
 RandomStrategy::RandomStrategy(uint64_t seed) : random_(seed) {
-  constexpr uint32_t kPercents[] = {0, 30, 60, 85, 95};
+  constexpr uint32_t kPercents[] = {0, 0, 30, 60, 85, 95};
+  constexpr uint32_t kChanges[] = {3, 8, 20, 100};
   stays_percent_ = kPercents[random_() % std::size(kPercents)];
-  holds_back_ = random_() % 2 == 0;
+  changes_every_ = kChanges[random_() % std::size(kChanges)];
+}
+
+uint32_t RandomStrategy::draw_weight() {
+  constexpr uint32_t kWeights[] = {1, 8, 64, 512};
+  return kWeights[random_() % std::size(kWeights)];
+}
+
+uint32_t RandomStrategy::weight_of(int fiber) {
+  while (weights_.size() <= static_cast<size_t>(fiber)) weights_.push_back(draw_weight());
+  return weights_[static_cast<size_t>(fiber)];
 }
 
 int RandomStrategy::choose(const std::vector<int>& ready, int current) {
-  const auto contains = [&](int fiber) {
-    return std::find(ready.begin(), ready.end(), fiber) != ready.end();
-  };
-  if (holds_back_ && held_for_ == 0 && random_() % 16 == 0) {
-    held_ = ready[random_() % ready.size()];
-    held_for_ = 1 + random_() % 200;
+  if (random_() % 100 < stays_percent_ &&
+      std::find(ready.begin(), ready.end(), current) != ready.end())
+    return current;
+  uint64_t total = 0;
+  for (const int fiber : ready) total += weight_of(fiber);
+  if (random_() % changes_every_ == 0) weights_[random_() % weights_.size()] = draw_weight();
+  uint64_t at = random_() % total;
+  for (const int fiber : ready) {
+    const uint32_t weight = weight_of(fiber);
+    if (at < weight) return fiber;
+    at -= weight;
   }
-  if (held_for_ > 0 && --held_for_ == 0) held_ = -1;
-  if (current != held_ && contains(current) && random_() % 100 < stays_percent_) return current;
-  const int picked = ready[random_() % ready.size()];
-  return picked != held_ ? picked : ready[random_() % ready.size()];
+  return ready.back();  // a weight grew meanwhile
 }
 
 int ReplayStrategy::choose(const std::vector<int>& ready, int) {

@@ -10,19 +10,21 @@
 
 namespace hvd::explore {
 
-// By a seed, in one of several tempers: some let a fiber run on for long, some hold one fiber back
-// as a host does that is busy with something else. Short windows need the one, long lags the other.
+// By a seed. Each fiber has a weight that changes now and then, between hardly ever and nearly
+// always: ranks lag far behind others for a while, as on a host that is busy with something else.
 class RandomStrategy final : public Strategy {
  public:
   explicit RandomStrategy(uint64_t seed);
   int choose(const std::vector<int>& ready, int current) override;
 
  private:
+  uint32_t weight_of(int fiber);
+  uint32_t draw_weight();
+
   std::mt19937_64 random_;
-  uint32_t stays_percent_;  // how often the current one runs on
-  bool holds_back_;
-  int held_ = -1;
-  uint64_t held_for_ = 0;
+  uint32_t stays_percent_;  // how often the current one runs on, whatever the weights are
+  uint32_t changes_every_;  // so many choices, on average
+  std::vector<uint32_t> weights_;
 };
 
 // As written down; behind the end the lowest that is ready.
