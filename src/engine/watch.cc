@@ -13,6 +13,8 @@ namespace {
 constexpr Nanoseconds kHeartbeatPeriod = std::chrono::seconds(1);
 // Where the kernel has no process descriptors the process table is read this often.
 constexpr Nanoseconds kPollPeriod = std::chrono::milliseconds(20);
+// Heartbeats of other hosts come twice a second.
+constexpr Nanoseconds kRelayTime = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -99,7 +101,7 @@ void Watch::look_for_frozen(Nanoseconds since_last) {
     peer.silence =
         beat != peer.heartbeat || !host_.is_waiting() ? Nanoseconds(0) : peer.silence + since_last;
     peer.heartbeat = beat;
-    if (peer.silence >= frozen_after_) {
+    if (peer.silence >= (job_.is_here(rank) ? frozen_after_ : frozen_after_ + kRelayTime)) {
       peer.reported = true;
       host_.peer_frozen(rank, peer.silence);
     }
