@@ -28,7 +28,7 @@ struct Hello {
 struct Answer {
   uint64_t magic;
   uint32_t ok;
-  uint32_t reserved;
+  int32_t code;  // of the status, if it is not
   uint64_t bytes;
   char text[256];
 };
@@ -103,6 +103,7 @@ void send_answer(int socket, const Status& status, int fd, uint64_t bytes) {
   Answer answer{};
   answer.magic = kJobMagic;
   answer.ok = status.is_ok() ? 1 : 0;
+  answer.code = static_cast<int32_t>(status.code());
   answer.bytes = bytes;
   std::strncpy(answer.text, status.message().c_str(), sizeof answer.text - 1);
   iovec part{&answer, sizeof answer};
@@ -263,7 +264,8 @@ Result<ReceivedSegment> receive_segment(const Meeting& meeting, Deadline deadlin
   }
   if (answer.ok == 0) {
     answer.text[sizeof answer.text - 1] = '\0';
-    return precondition_error(answer.text);
+    const bool is_late = answer.code == static_cast<int32_t>(StatusCode::kTimedOut);
+    return is_late ? Status(StatusCode::kTimedOut, answer.text) : precondition_error(answer.text);
   }
   if (!received.fd.valid()) return unknown_error("rendezvous: rank 0 sent no descriptor");
   received.bytes = answer.bytes;

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+from .errors import HorovodInternalError
+
 # Messages that nobody waits for any more, and the memory that MPI may still use for them.
 _kept: list[object] = []
 
@@ -45,7 +47,7 @@ def _await(request: Any, buffers: object, deadline: float) -> None:
                 "init: not every rank of comm came in time to tell its process sets; "
                 "all of them give as many with communicators"
             )
-            raise ValueError(message)
+            raise HorovodInternalError(message)
         time.sleep(0.0005)  # MPI has nothing to sleep on
 
 
