@@ -220,6 +220,11 @@ constexpr Row kLauncherRows[] = {
         "Folder that all hosts share, for functions of `horovod.run` that are too large to be sent "
         "(32 MiB)."),
     text("HOROVOD_RUN_FOLDER", "Files of a `horovod.run` on each host; set by it."),
+    text("HOROVOD_FAILURE_NOTE",
+         "Open descriptor where a rank leaves why its job failed, for the last line of "
+         "`horovodrun`; "
+         "set by `horovodrun`.",
+         [](Settings& s, const Value& v) { s.failure_note = v.text; }),
 };
 
 // Read by `src/mpi` when a job begins; checked here as well.

@@ -45,6 +45,7 @@ struct Settings {
   int64_t timeline_max_bytes = int64_t{1} << 30;  // HOROVOD_TIMELINE_MAX_BYTES
   LogLevel log_level = LogLevel::kWarning;
   bool log_hide_time = false;
+  std::string failure_note;  // HOROVOD_FAILURE_NOTE; see failure_note.h
   // memory
   int64_t shm_buffer_bytes = 0;  // HOROVOD_SHM_BUFFER_BYTES per rank; 0: size of memory
   // waiting: -1 = decide from ranks and cores

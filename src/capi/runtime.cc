@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "base/failure_note.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "capi/convert.h"
@@ -24,6 +25,13 @@ Result<bootstrap::Network> find_network(const topology::Topology& topology,
   }
   store::ExchangeStore store(*exchange, concat(topology.job_id, "/"));
   return bootstrap::join_network(topology, environment, store, epoch, deadline);
+}
+
+// Ranks that did not come in time are known to whoever started them.
+void note_late(const Status& failure) {
+  if (failure.code() != StatusCode::kTimedOut) return;
+  const FailureNoteWriter note(process_environment()(kFailureNoteVariable).value_or(""));
+  note.write({.rank = -1, .code = failure.code(), .text = failure.message()});
 }
 
 }  // namespace
@@ -114,6 +122,12 @@ Status Runtime::join_hosts(const hvd_init_options* o, engine::EngineOptions& out
   return Status::ok();
 }
 
+Status Runtime::start(const hvd_init_options* options) {
+  HVD_TRY_ASSIGN(engine::EngineOptions engine_options, make_options(options));
+  HVD_TRY_ASSIGN(owned_, engine::Engine::start(std::move(engine_options)));
+  return Status::ok();
+}
+
 Status Runtime::init(const hvd_init_options* options) {
   if (is_orphan_.load()) {
     return precondition_error(
@@ -123,8 +137,10 @@ Status Runtime::init(const hvd_init_options* options) {
   MutexLock lock(life_mutex_);
   if (owned_ != nullptr) return Status::ok();
   ++epoch_;  // counted whatever comes of it, as the other ranks do
-  HVD_TRY_ASSIGN(engine::EngineOptions engine_options, make_options(options));
-  HVD_TRY_ASSIGN(owned_, engine::Engine::start(std::move(engine_options)));
+  if (const Status started = start(options); !started.is_ok()) {
+    note_late(started);
+    return started;
+  }
   engine_.store(owned_.get(), std::memory_order_seq_cst);
   // After the engine can be seen: a change in this moment finds it, or is found here.
   return owned_->set_stall_signal(stall_signal_.load());

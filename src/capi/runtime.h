@@ -52,6 +52,7 @@ class Runtime {
  private:
   Runtime();
   void orphan();  // in a child of fork(): the engine and its threads are the parent's
+  Status start(const hvd_init_options* options) HVD_REQUIRES(life_mutex_);
   Result<engine::EngineOptions> make_options(const hvd_init_options* options)
       HVD_REQUIRES(life_mutex_);
   Status join_hosts(const hvd_init_options* options, engine::EngineOptions& out)

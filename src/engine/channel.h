@@ -46,6 +46,8 @@ class ChannelHost {
   virtual const std::atomic<trace::Timeline*>& timeline() const = 0;  // null: off
   // The operation is complete: tell whoever waits. Needs the engine role.
   virtual void completed(Operation& op) = 0;
+  // Operations are about to end with a failure that is not theirs alone.
+  virtual void telling_failure(const Status& status) = 0;
   // Agreed operations that concern the engine itself (process sets). Null: nothing to run.
   virtual Status begin_internal(const wire::Request& request, Operation& op) = 0;
   virtual void end_internal(Operation& op) = 0;

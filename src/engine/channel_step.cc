@@ -442,6 +442,7 @@ void Channel::fail_pending(const Status& status) {
     is_joining_ = false;
     order_.abandon(tail_.load(std::memory_order_relaxed));
   }
+  if (!all.empty()) host_.telling_failure(status);
   for (Operation* op : all) finish(*op, status);
 }
 

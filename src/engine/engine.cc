@@ -84,6 +84,7 @@ Result<std::unique_ptr<Engine>> Engine::start(EngineOptions options) {
     engine->shutdown(Deadline::after(std::chrono::seconds(1)));
     return status;
   }
+  engine->note_.clear();  // a program that begins anew has got over what failed before
   return engine;
 }
 
@@ -116,7 +117,8 @@ Engine::Engine(EngineOptions options, std::unique_ptr<shm::Job> job)
       meetings_(*job_),
       processes_(*job_),
       stall_(settings_),
-      sync_operation_(std::make_unique<Operation>()) {
+      sync_operation_(std::make_unique<Operation>()),
+      note_(settings_.failure_note) {
   // Spinning with more runnable ranks than cores costs a scheduler tick per hop; a wake-up costs
   // what ~110 us of spinning do.
   const auto ranks_here = static_cast<int>(job_->ranks_here().size());
@@ -254,7 +256,10 @@ void Engine::shutdown(Deadline deadline) {
   if (mirror_ != nullptr) {
     // A rank of this host may have told of it first, over other streams: whoever hears of the
     // leaving shall have heard why.
-    if (const Status why = job_->failure(); !why.is_ok()) mirror_->say_failed(topology_.rank, why);
+    if (const Status why = job_->failure(); !why.is_ok()) {
+      const int cause = job_->failed_rank();
+      mirror_->say_failed(cause >= 0 ? cause : topology_.rank, why);
+    }
     mirror_->say_leaving();
   }
   uint32_t nobody = 0;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/failure_note.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "base/thread_annotations.h"
@@ -139,6 +140,7 @@ class Engine final : public ChannelHost,
   Flight& flight() override { return flight_; }
   const std::atomic<trace::Timeline*>& timeline() const override { return timeline_; }
   void completed(Operation& op) override;
+  void telling_failure(const Status& status) override;
   Status begin_internal(const wire::Request& request, Operation& op) override;
   void end_internal(Operation& op) override;
   mirror::Mirror* mirror() override { return mirror_.get(); }
@@ -195,6 +197,7 @@ class Engine final : public ChannelHost,
   void handle_failures() HVD_REQUIRES(role_);
   void close_when_peers_leave() HVD_REQUIRES(role_);
   Status status_without(const Channel& channel) const HVD_REQUIRES(role_);
+  int leaver_of(const Channel& channel) const HVD_REQUIRES(role_);
   bool waits_for_somebody_who_left() HVD_REQUIRES(role_);
   void check_stalls(TimePoint now) HVD_REQUIRES(role_);
   // Logs a report, if it is this rank's to report. True: the limit was reached, the job has failed.
@@ -230,6 +233,8 @@ class Engine final : public ChannelHost,
   void stop_threads();
 
   void fail(const Status& status, int rank);
+  // What a caller is about to be told (telling_failure).
+  Status told(Status failure);
   void print_flight_record(const Status& status);
 
   const uint64_t number_;  // among the engines of this process
@@ -279,6 +284,10 @@ class Engine final : public ChannelHost,
   Mutex failure_mutex_;
   Status failure_ HVD_GUARDED_BY(failure_mutex_);
   bool record_printed_ HVD_GUARDED_BY(failure_mutex_) = false;
+  // Whose leaving closed a set; stored before the set is closed, loaded when its operations end.
+  std::atomic<int> leaver_{-1};
+  const FailureNoteWriter note_;
+  std::atomic<bool> is_note_left_{false};  // whoever raises it writes the note
 
   std::atomic<trace::Timeline*> timeline_{nullptr};
   std::atomic<bool> mark_cycles_{false};

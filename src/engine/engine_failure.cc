@@ -70,6 +70,24 @@ void Engine::fail(const Status& status, int rank) {
   notify_local_waiters();
 }
 
+// The program may end because of it: whoever started the process then knows whose fault it was.
+// A shutdown of this rank is nobody's.
+void Engine::telling_failure(const Status& status) {
+  if (is_closing_.load(std::memory_order_relaxed)) return;
+  const bool is_broken = is_broken_.load(std::memory_order_acquire);
+  if ((!is_broken && status.code() != StatusCode::kShutDown) || is_note_left_.exchange(true)) {
+    return;
+  }
+  const Status why = is_broken ? health() : status;
+  const int rank = is_broken ? job_->failed_rank() : leaver_.load(std::memory_order_acquire);
+  note_.write({.rank = rank, .code = why.code(), .text = why.message()});
+}
+
+Status Engine::told(Status failure) {
+  telling_failure(failure);
+  return failure;
+}
+
 void Engine::handle_failures() {
   for (Channel* channel : registry_.open_channels()) {
     if (!channel->failure().is_ok()) fail(channel->failure(), topology_.rank);
@@ -213,22 +231,27 @@ void Engine::close_when_peers_leave() {
     if (channel.is_busy() && !channel.waits_for_closed_member())
       continue;  // still runs; look again later
     if (channel.lags_behind_leavers() && !leavers_deadline_.passed()) continue;
+    leaver_.store(leaver_of(channel), std::memory_order_release);
     channel.close(status_without(channel));
     job_->wake_everybody();
   }
 }
 
-// Why a set of which a member takes no further part is closed.
-Status Engine::status_without(const Channel& channel) const {
+// Which member of a set has shut down; -1: none.
+int Engine::leaver_of(const Channel& channel) const {
   const auto has_left = [&](int rank) {
     return job_->block(rank).state.load() != static_cast<uint32_t>(shm::RankState::kRunning);
   };
   const std::vector<int32_t>& ranks = channel.ranks();
   const int first = first_leaver(*job_, -1);
-  if (std::find(ranks.begin(), ranks.end(), first) != ranks.end())
-    return shut_down_status(*job_, first);
+  if (std::find(ranks.begin(), ranks.end(), first) != ranks.end()) return first;
   const auto gone = std::find_if(ranks.begin(), ranks.end(), has_left);
-  if (gone != ranks.end()) return shut_down_status(*job_, *gone);
+  return gone == ranks.end() ? -1 : *gone;
+}
+
+// Why a set of which a member takes no further part is closed.
+Status Engine::status_without(const Channel& channel) const {
+  if (const int leaver = leaver_of(channel); leaver >= 0) return shut_down_status(*job_, leaver);
   return Status(StatusCode::kAborted,
                 concat("process set ", channel.id(), " [", join_text(channel.ranks(), ", ", 16),
                        "]: rank ", channel.ranks()[channel.first_closed_member()], " has left it"));
@@ -272,10 +295,13 @@ bool Engine::act_on_stall(const StallReport& report, const std::vector<int32_t>&
     for (const int member : report.missing) signal_stalled(ranks[static_cast<size_t>(member)]);
   }
   if (!report.shut_down) return false;
+  // Where one rank alone is awaited, it is the one that failed.
+  const bool is_one = report.missing.size() == 1;
+  const int cause = is_one ? ranks[static_cast<size_t>(report.missing.front())] : topology_.rank;
   fail(Status(StatusCode::kStalled,
               concat("the stall limit (HOROVOD_STALL_SHUTDOWN_TIME_SECONDS) was reached. ",
                      report.text)),
-       topology_.rank);
+       cause);
   return true;
 }
 

@@ -30,7 +30,7 @@ uint64_t met_region_bytes(size_t ranks) {
 
 Result<int32_t> Engine::meet_process_set(std::string_view key, std::vector<int32_t> ranks,
                                          Deadline deadline) {
-  HVD_TRY(health());
+  if (Status failure = health(); !failure.is_ok()) return told(std::move(failure));
   HVD_TRY(InCallback::check("meet"));
   HVD_TRY(check_key(key));
   HVD_TRY(check_set_ranks(ranks, topology_.size));
@@ -82,7 +82,7 @@ Status Engine::withdraw_from(const shm::MeetingPlace& place) {
 Status Engine::give_up_meeting(const std::shared_ptr<SetChange>& change) {
   set_changes_.remove(change);
   const std::vector<int> missing = meetings_.missing(change->place);
-  HVD_TRY(health());
+  if (Status failure = health(); !failure.is_ok()) return told(std::move(failure));
   HVD_TRY_ASSIGN(const bool withdrawn, meetings_.withdraw(change->place));
   if (withdrawn) {
     return Status(StatusCode::kTimedOut,
@@ -100,7 +100,7 @@ Status Engine::give_up_meeting(const std::shared_ptr<SetChange>& change) {
     return change->status;
   }
   set_changes_.remove(change);
-  return health();
+  return told(health());
 }
 
 Status Engine::leave_process_set(int32_t id) {

@@ -120,7 +120,7 @@ Status Engine::run_here(Channel& channel, const Admit& admit,
     submit_lock_.note_free();
     word.store(shm::kRoleBit, std::memory_order_release);
     leave();
-    return status;
+    return told(std::move(status));
   }
   channel.publish_now(op);
   submitted_.store(submitted_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -225,7 +225,7 @@ Result<uint64_t> Engine::submit_here(Channel& channel, bool in_background, const
     submit_lock_.unlock();
     if (HVD_UNLIKELY(!status.is_ok())) {
       handles_.discard(op);
-      return status;
+      return told(std::move(status));
     }
   }
   channel.ring();
@@ -243,7 +243,7 @@ bool wants_background(const Submission& s) {
 }  // namespace
 
 Result<uint64_t> Engine::submit(int32_t set, const Submission& s) {
-  HVD_TRY(health());
+  if (Status failure = health(); !failure.is_ok()) return told(std::move(failure));
   HVD_TRY_ASSIGN(Channel* const channel, channel_of(set, wire::kind_lower_name(s.kind)));
   return submit_here(*channel, wants_background(s),
                      [&](Operation& op) { return channel->admit(s, op); });
@@ -251,7 +251,7 @@ Result<uint64_t> Engine::submit(int32_t set, const Submission& s) {
 
 Result<uint64_t> Engine::submit(Prepared& prepared) {
   HVD_TRY(check_prepared(prepared));
-  HVD_TRY(health());
+  if (Status failure = health(); !failure.is_ok()) return told(std::move(failure));
   HVD_TRY_ASSIGN(Channel* const channel, channel_of(prepared.set(), "prepared submission"));
   if (channel != prepared.channel)
     return invalid_argument("prepared submission: its process set was removed");
@@ -260,7 +260,7 @@ Result<uint64_t> Engine::submit(Prepared& prepared) {
 }
 
 Result<std::unique_ptr<Prepared>> Engine::prepare(int32_t set, const Submission& s) {
-  HVD_TRY(health());
+  if (Status failure = health(); !failure.is_ok()) return told(std::move(failure));
   HVD_TRY_ASSIGN(Channel* const channel, channel_of(set, wire::kind_lower_name(s.kind)));
   HVD_TRY(negotiate::validate_local(make_request(s), channel->ranks()));
   auto prepared = std::make_unique<Prepared>(set, s);

@@ -187,6 +187,12 @@ std::string encode(const WorkerExit& message) {
   put(out, static_cast<uint8_t>(message.status.core_dumped));
   put(out, static_cast<int32_t>(message.status.exec_error));
   put(out, static_cast<uint8_t>(message.was_asked));
+  put(out, static_cast<uint8_t>(message.note.has_value()));
+  if (message.note) {
+    put(out, message.note->rank);
+    put(out, static_cast<int32_t>(message.note->code));
+    put_text(out, message.note->text);
+  }
   return out;
 }
 
@@ -199,7 +205,19 @@ Result<WorkerExit> decode_exit(std::string_view payload) {
   message.status.core_dumped = in.get<uint8_t>() != 0;
   message.status.exec_error = in.get<int32_t>();
   message.was_asked = in.get<uint8_t>() != 0;
-  return checked(in, message, "exit");
+  if (in.get<uint8_t>() != 0) {
+    FailureNote note;
+    note.rank = in.get<int32_t>();
+    const auto code = in.get<int32_t>();
+    note.text = in.get_text();
+    if (code <= 0 || code > static_cast<int32_t>(StatusCode::kCorrupted) ||
+        note.text.size() > kMaxFailureTextBytes) {
+      return corrupted("the exit message has a damaged note");
+    }
+    note.code = static_cast<StatusCode>(code);
+    message.note = std::move(note);
+  }
+  return checked(in, std::move(message), "exit");
 }
 
 std::string encode(const Inquiry& message) {

@@ -7,8 +7,8 @@
 namespace hvd::launch {
 namespace {
 
-// Two pipes and two files while running, four more ends while one worker is being started.
-constexpr rlim_t kPerWorker = 4;
+// Two pipes, two files and a note while running, five more ends while one worker is being started.
+constexpr rlim_t kPerWorker = 5;
 constexpr rlim_t kOurs = 64;
 
 }  // namespace

@@ -32,7 +32,8 @@ struct RankState {
   std::optional<ExitStatus> status = {};  // set when it has ended
   RankFate fate = RankFate::kRemains;
   TimePoint ended_at = {};
-  bool ended_unasked = false;  // of its own accord, whenever we heard of it
+  bool was_asked = false;                // to end, before it was on its way out
+  std::optional<FailureNote> note = {};  // that it left before that
 };
 
 struct Fleet {

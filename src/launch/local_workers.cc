@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "base/failure_note.h"
 #include "base/text.h"
 #include "launch/key_descriptor.h"
 #include "launch/pipes.h"
@@ -40,8 +41,11 @@ Result<LocalWorkers::Process> LocalWorkers::start_rank(const LocalRank& rank,
   HVD_TRY_ASSIGN(Pipe out, pipe_to_read());
   HVD_TRY_ASSIGN(Pipe err, pipe_to_read());
   HVD_TRY_ASSIGN(const UniqueFd key, make_key_descriptor(common.request.key));
+  HVD_TRY_ASSIGN(UniqueFd note, make_failure_note());
+  const std::array<int, 2> inherited = {key.get(), note.get()};
   EnvironmentList environment = rank.environment;
   set_variable(environment, kKeyVariable, concat(key.get()));
+  set_variable(environment, kFailureNoteVariable, failure_note_place(note.get()));
   const std::vector<char*> environment_pointers = exec_pointers(environment);
   const int stdin_fd = rank.rank == 0 ? common.request.first_stdin : common.null.get();
   HVD_TRY_ASSIGN(const pid_t pid, spawn_process({.rank = rank.rank,
@@ -52,11 +56,14 @@ Result<LocalWorkers::Process> LocalWorkers::start_rank(const LocalRank& rank,
                                                  .stdin_fd = stdin_fd,
                                                  .stdout_fd = out.theirs.get(),
                                                  .stderr_fd = err.theirs.get(),
-                                                 .inherited_fd = key.get(),
+                                                 .inherited_fds = inherited,
                                                  .report_fd = common.exec_failures.get()},
                                                 common.signals, common.limit));
-  return Process{
-      .rank = rank.rank, .pid = pid, .out = std::move(out.ours), .err = std::move(err.ours)};
+  return Process{.rank = rank.rank,
+                 .pid = pid,
+                 .out = std::move(out.ours),
+                 .err = std::move(err.ours),
+                 .note = std::move(note)};
 }
 
 void LocalWorkers::kill_all(std::span<const Process> processes) {
@@ -157,14 +164,20 @@ std::optional<WorkerExit> LocalWorkers::take_end(pid_t pid, int wait_status) {
     found->group_is_ours = false;
     guard_.forget(pid);
   }
-  return WorkerExit{.rank = found->rank, .status = status, .was_asked = was_asked};
+  return WorkerExit{.rank = found->rank,
+                    .status = status,
+                    .was_asked = was_asked,
+                    .note = was_asked ? found->note_before : read_failure_note(found->note.get())};
 }
 
 void LocalWorkers::note_asked() {
   if (was_asked_) return;
   was_asked_ = true;
   for (Process& process : processes_) {
-    process.was_dying_first = !process.has_ended && is_dying(process.pid);
+    if (process.has_ended) continue;
+    process.was_dying_first = is_dying(process.pid);
+    // What it writes from now on may be the work of those who were asked with it.
+    process.note_before = read_failure_note(process.note.get());
   }
 }
 

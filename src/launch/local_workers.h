@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/failure_note.h"
 #include "base/fd.h"
 #include "base/status.h"
 #include "launch/descriptor_limit.h"
@@ -72,10 +73,12 @@ class LocalWorkers {
     pid_t pid;  // and process group
     UniqueFd out;
     UniqueFd err;
+    UniqueFd note;  // see failure_note.h
     bool has_ended = false;
     bool group_is_ours = true;     // false: empty, or left alone because the rank ended well
     bool was_dying_first = false;  // on its way out before anybody was asked to end
     int exec_error = 0;
+    std::optional<FailureNote> note_before = {};  // its note when it was asked to end
   };
 
   LocalWorkers(std::vector<Process> processes, UniqueFd exec_failures, Guard guard)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/failure_note.h"
 #include "base/text.h"
 #include "launch/shell_words.h"
 
@@ -198,7 +199,7 @@ bool is_exportable(std::string_view entry) {
   const std::string_view name = entry.substr(0, entry.find('='));
   return !name.starts_with("BASH_FUNC_") && name != "OLDPWD" &&
          !name.ends_with("CUDA_VISIBLE_DEVICES") && name != "_HOROVOD_SECRET_KEY" &&
-         name != "HOROVOD_KEY_FD";
+         name != "HOROVOD_KEY_FD" && name != kFailureNoteVariable;
 }
 
 Result<std::string> mpi_command_line(const MpiRequest& request) {

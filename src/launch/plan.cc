@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/failure_note.h"
 #include "base/text.h"
 #include "launch/assignment.h"
 #include "launch/mpi_command.h"
@@ -21,10 +22,10 @@ bool describes_session(std::string_view entry) {
 
 // A worker may start a job of its own, which has another key, another store and other ranks.
 bool belongs_to_outer_job(std::string_view entry) {
-  static constexpr std::array<std::string_view, 9> kNames = {
-      "HOROVOD_KEY_FD",     "HOROVOD_STORE_ADDRESSES", "HOROVOD_RANK",
-      "HOROVOD_SIZE",       "HOROVOD_LOCAL_RANK",      "HOROVOD_LOCAL_SIZE",
-      "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",      "HOROVOD_HOSTNAME"};
+  static constexpr std::array<std::string_view, 10> kNames = {
+      "HOROVOD_KEY_FD",     "HOROVOD_STORE_ADDRESSES", "HOROVOD_RANK",       "HOROVOD_SIZE",
+      "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",      "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",
+      "HOROVOD_HOSTNAME",   kFailureNoteVariable};
   return std::find(kNames.begin(), kNames.end(), entry.substr(0, entry.find('='))) != kNames.end();
 }
 

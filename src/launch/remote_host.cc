@@ -86,7 +86,7 @@ Result<RemoteHost> RemoteHost::connect(const HostPlan& plan, const EnvironmentLi
                                 .stdin_fd = in.theirs.get(),
                                 .stdout_fd = out.theirs.get(),
                                 .stderr_fd = err.theirs.get(),
-                                .inherited_fd = -1,
+                                .inherited_fds = {},
                                 .report_fd = report.get()},
                                signals, limit));
   RemoteHost host(plan, pid, std::move(in.ours), std::move(out.ours), std::move(err.ours));

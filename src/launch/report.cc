@@ -39,6 +39,18 @@ std::string describe_fates(std::span<const RankFate> fates, std::string_view who
   return concat("of ", who, fates.size(), " ranks ", join_text(parts));
 }
 
+// "exited with code 3 after 2.1 s", "exited with code 0 after 2.1 s, while rank 0 waited for it",
+// "gives no sign of life for 60 s (rank 0 says)"
+std::string describe_failure(const FirstFailure& failure) {
+  if (!failure.reason.empty()) {
+    return failure.witness ? concat(failure.reason, " (rank ", *failure.witness, " says)")
+                           : failure.reason;
+  }
+  std::string text = concat(describe(failure.status), " after ", describe_span(failure.after));
+  if (failure.witness) text += concat(", while rank ", *failure.witness, " waited for it");
+  return text;
+}
+
 }  // namespace
 
 RankFate fate_of(const ExitStatus& status, TerminationStep step) {
@@ -75,9 +87,8 @@ std::string failure_report(const FirstFailure& failure, std::span<const RankFate
     text += concat("horovodrun: last lines of rank ", failure.rank, ":\n");
     for (const std::string& line : failure.last_lines) text += concat("    ", line, "\n");
   }
-  text +=
-      concat("horovodrun: rank ", failure.rank, " (pid ", failure.pid, ", host ", failure.host,
-             ") failed first: ", describe(failure.status), " after ", describe_span(failure.after));
+  text += concat("horovodrun: rank ", failure.rank, " (pid ", failure.pid, ", host ", failure.host,
+                 ") failed first: ", describe_failure(failure));
   if (!others.empty()) text += concat("; ", describe_fates(others, "the other "));
   return text + "\n";
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ struct FirstFailure {
   ExitStatus status;
   Nanoseconds after;                    // since it was started
   std::vector<std::string> last_lines;  // of its output
+  // As in culprit.h.
+  std::string reason = {};
+  std::optional<int32_t> witness = {};
 };
 
 std::string failure_report(const FirstFailure& failure, std::span<const RankFate> others);

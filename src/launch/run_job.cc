@@ -62,29 +62,31 @@ int report_lost_host(const Fleet& fleet, size_t index, Terminal& terminal) {
   return host.exit_code();
 }
 
-int report_failed_rank(const Fleet& fleet, int32_t rank, Terminal& terminal) {
+int report_failed_rank(const Fleet& fleet, const Culprit& culprit, Terminal& terminal) {
   std::vector<RankFate> others;
   for (const RankState& state : fleet.ranks) {
-    if (state.rank != rank) others.push_back(state.fate);
+    if (state.rank != culprit.rank) others.push_back(state.fate);
   }
-  const RankState& failed = fleet.ranks[static_cast<size_t>(rank)];
+  const RankState& failed = fleet.ranks[static_cast<size_t>(culprit.rank)];
   terminal.err().append(failure_report({.rank = failed.rank,
                                         .pid = failed.pid,
                                         .host = failed.host,
-                                        .status = *failed.status,
+                                        .status = failed.status.value_or(ExitStatus{}),
                                         .after = failed.ended_at - failed.started_at,
-                                        .last_lines = failed.tail.last_lines(kReportedLines)},
+                                        .last_lines = failed.tail.last_lines(kReportedLines),
+                                        .reason = culprit.reason,
+                                        .witness = culprit.witness},
                                        others));
-  return exit_code_of(*failed.status);
+  return culprit.exit_code;
 }
 
 int report_end(const Fleet& fleet, const JobEnd& end, Terminal& terminal) {
-  if (!end.lost_host && !end.first_failed && !end.signal) {
+  if (!end.lost_host && !end.culprit && !end.signal) {
     return static_cast<int>(LauncherExit::kSuccess);
   }
   terminal.err().start_line();
   if (end.lost_host) return report_lost_host(fleet, *end.lost_host, terminal);
-  if (end.first_failed) return report_failed_rank(fleet, *end.first_failed, terminal);
+  if (end.culprit) return report_failed_rank(fleet, *end.culprit, terminal);
   std::vector<RankFate> fates;
   for (const RankState& state : fleet.ranks) fates.push_back(state.fate);
   const Nanoseconds after = Clock::steady().now() - fleet.ranks.front().started_at;

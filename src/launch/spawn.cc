@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 
@@ -24,7 +25,8 @@ namespace {
   int error_number = 0;
   if (::dup2(request.stdin_fd, STDIN_FILENO) < 0 || ::dup2(request.stdout_fd, STDOUT_FILENO) < 0 ||
       ::dup2(request.stderr_fd, STDERR_FILENO) < 0 ||
-      (request.inherited_fd >= 0 && ::fcntl(request.inherited_fd, F_SETFD, 0) < 0)) {
+      std::any_of(request.inherited_fds.begin(), request.inherited_fds.end(),
+                  [](int fd) { return ::fcntl(fd, F_SETFD, 0) < 0; })) {
     error_number = errno;
   } else {
     limit.restore();

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "base/status.h"
 #include "launch/descriptor_limit.h"
@@ -20,8 +21,8 @@ struct SpawnRequest {
   char* const* shell_arguments;  // argv of /bin/sh for a script without a first line that names one
   char* const* environment;
   int stdin_fd, stdout_fd, stderr_fd;
-  int inherited_fd;  // stays open under its number; -1: none
-  int report_fd;     // write end, close-on-exec: gets an ExecFailure if the program cannot run
+  std::span<const int> inherited_fds;  // stay open under their numbers
+  int report_fd;  // write end, close-on-exec: gets an ExecFailure if the program cannot run
 };
 
 struct ExecFailure {

@@ -23,6 +23,8 @@ constexpr Nanoseconds kSilenceWhileRunning = std::chrono::seconds(10);
 constexpr Nanoseconds kSilenceWhileEnding = std::chrono::seconds(3);
 // A host that was silent for longer than this when the first rank failed had gone before.
 constexpr Nanoseconds kGoneBefore = std::chrono::milliseconds(1500);
+// What a rank that has shut down needs to end; one that goes on instead costs the others this time.
+constexpr Nanoseconds kLeavingTime = std::chrono::seconds(2);
 
 TimePoint now() { return Clock::steady().now(); }
 
@@ -39,7 +41,7 @@ Supervisor::Supervisor(Fleet& fleet, Terminal& terminal, const Signals& signals,
 JobEnd Supervisor::run() {
   if (fleet_.local) fleet_.local->report_started(*this);
   while (!is_everybody_gone() && termination_.step() != TerminationStep::kGivenUp) {
-    turn(termination_.deadline());
+    turn(next_deadline());
     const Nanoseconds silence =
         termination_.has_begun() ? kSilenceWhileEnding : kSilenceWhileRunning;
     for (RemoteHost& host : fleet_.remote) host.on_time(now(), silence);
@@ -48,9 +50,10 @@ JobEnd Supervisor::run() {
     carry_out(termination_.on_time(now()));
   }
   drain_output();
-  return {.signal = termination_.signal(),
-          .first_failed = settled_first_failure(),
-          .lost_host = lost_host_};
+  return {
+      .signal = termination_.signal(),
+      .culprit = first_failed_ ? std::optional(find_culprit(*first_failed_, ends())) : std::nullopt,
+      .lost_host = lost_host_};
 }
 
 void Supervisor::watch_output() {
@@ -141,7 +144,8 @@ void Supervisor::on_exit(const WorkerExit& exit) {
   if (state.status) return;
   state.status = exit.status;
   state.ended_at = now();
-  state.ended_unasked = !exit.was_asked;
+  state.was_asked = exit.was_asked;
+  state.note = exit.note;
   state.fate =
       fate_of(exit.status, exit.was_asked ? termination_.step() : TerminationStep::kRunning);
   exits_.push_back({exit.rank, exit.status});
@@ -190,8 +194,20 @@ void Supervisor::note_exits() {
   const std::vector<RankExit> exits = std::exchange(exits_, {});
   const auto announced = std::exchange(announced_, {});
   if (termination_.has_begun()) return;
-  first_failed_ = first_failure(exits, announced);
-  if (first_failed_) begin_ending();
+  if (!first_failed_) {
+    first_failed_ = first_failure(exits, announced);
+    if (!first_failed_) return;
+    failed_at_ = now();
+  }
+  if (now() - *failed_at_ >= kLeavingTime || !is_leaver_awaited(*first_failed_, ends())) {
+    begin_ending();
+  }
+}
+
+// When there is something to do though nothing comes.
+Deadline Supervisor::next_deadline() const {
+  const bool is_waiting = first_failed_ && !termination_.has_begun();
+  return is_waiting ? Deadline::after(kLeavingTime, *failed_at_) : termination_.deadline();
 }
 
 void Supervisor::note_lost_hosts() {
@@ -216,7 +232,7 @@ void Supervisor::lose(size_t host) {
     state.ended_at = now();
   }
   if (!had_ranks) return;  // they had all ended; nothing is lost but the farewell
-  if (!termination_.has_begun()) {
+  if (!termination_.has_begun() && !first_failed_) {
     lost_host_ = host;
     begin_ending();
   } else if (failed_at_ && !lost_host_ && remote.heard_at() + kGoneBefore < *failed_at_) {
@@ -225,7 +241,7 @@ void Supervisor::lose(size_t host) {
 }
 
 void Supervisor::begin_ending() {
-  failed_at_ = now();
+  if (!failed_at_) failed_at_ = now();
   carry_out(termination_.on_failure(now()));
 }
 
@@ -265,14 +281,12 @@ void Supervisor::carry_out(TerminationAction action) {
   }
 }
 
-std::optional<int32_t> Supervisor::settled_first_failure() const {
-  if (!first_failed_) return std::nullopt;
-  std::vector<RankExit> unasked;
+std::vector<RankEnd> Supervisor::ends() const {
+  std::vector<RankEnd> ends;
   for (const RankState& state : fleet_.ranks) {
-    if (state.status && state.ended_unasked) unasked.push_back({state.rank, *state.status});
+    ends.push_back({.status = state.status, .was_asked = state.was_asked, .note = state.note});
   }
-  const RankState& seen = fleet_.ranks[static_cast<size_t>(*first_failed_)];
-  return settle_first_failure({seen.rank, *seen.status}, unasked).rank;
+  return ends;
 }
 
 bool Supervisor::is_everybody_gone() const {

@@ -1,6 +1,6 @@
 // supervisor.h - the event loop: forwards output, sees ranks end, ends the others.
 // One thread. Blocks in poll() only, with a deadline whenever something could fail to come. What to
-// do is decided elsewhere (exit_status.h, termination.h); this file does it.
+// do is decided elsewhere (culprit.h, exit_status.h, termination.h); this file does it.
 #pragma once
 
 #include <sys/types.h>
@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "launch/console.h"
+#include "launch/culprit.h"
 #include "launch/exit_status.h"
 #include "launch/fleet.h"
 #include "launch/poll_set.h"
@@ -21,9 +22,9 @@
 namespace hvd::launch {
 
 struct JobEnd {
-  std::optional<int> signal;            // horovodrun was told to end
-  std::optional<int32_t> first_failed;  // rank
-  std::optional<size_t> lost_host;      // index into Fleet::remote; then it is the first cause
+  std::optional<int> signal;        // horovodrun was told to end
+  std::optional<Culprit> culprit;   // a rank failed
+  std::optional<size_t> lost_host;  // index into Fleet::remote; then it is the first cause
 };
 
 class Supervisor final : private WorkerEvents {
@@ -57,7 +58,8 @@ class Supervisor final : private WorkerEvents {
   void stop_with_workers();
   bool is_everybody_gone() const;
   void drain_output();
-  std::optional<int32_t> settled_first_failure() const;
+  Deadline next_deadline() const;
+  std::vector<RankEnd> ends() const;
   RankState& state_of(int32_t rank) { return fleet_.ranks[static_cast<size_t>(rank)]; }
 
   Fleet& fleet_;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
+#include "base/failure_note.h"
 #include "launch/exit_status.h"
 
 namespace hvd::launch {
@@ -14,6 +16,7 @@ struct WorkerExit {
   int32_t rank = 0;
   ExitStatus status = {};
   bool was_asked = false;  // somebody had asked it to end before it was on its way out
+  std::optional<FailureNote> note = {};  // that it left, before it was asked to end
 };
 
 // A file that a rank of horovod.run leaves for whoever called it, in pieces.

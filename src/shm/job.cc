@@ -205,6 +205,12 @@ bool Job::report_failure(const Status& status, int rank) const {
   return true;
 }
 
+int Job::failed_rank() const {
+  const FailureBlock& failure = header().failure;
+  const bool is_readable = failure.state.load(std::memory_order_acquire) == 2;
+  return is_readable && failure.rank >= 0 && failure.rank < size_ ? failure.rank : -1;
+}
+
 Status Job::failure() const {
   const FailureBlock& failure = header().failure;
   // Whoever writes it needs a moment; if it died in that moment, the text is lost.

@@ -69,7 +69,8 @@ class Job {
   // The first failure wins; returns true if this one did.
   bool report_failure(const Status& status, int rank) const;
   bool has_failed() const { return header().failure.state.load(std::memory_order_acquire) != 0; }
-  Status failure() const;  // OK if none
+  Status failure() const;   // OK if none
+  int failed_rank() const;  // whose it is; -1: none, or not known
 
   // Wakes the sleeper of `rank` if there is one. Returns true if a system call was made.
   bool wake(int rank) const;

@@ -241,6 +241,23 @@ int until_failure(size_t bytes) {
   }
 }
 
+// One rank ends in the middle of the job, or stops; the others go on until they are told.
+int end_early(const std::string& how) {
+  const bool is_code = how.starts_with("exit-") || how.starts_with("shutdown-");
+  const int code = is_code ? std::stoi(how.substr(how.find('-') + 1)) : 0;
+  if (how.starts_with("exit-")) ::_exit(code);
+  if (how.starts_with("shutdown-")) return code;
+  std::raise(how == "stop" ? SIGSTOP : SIGKILL);
+  return 99;  // somebody let a stopped rank go on
+}
+
+int one_fails(int rank, const std::string& how) {
+  std::vector<float> values(1000);
+  EXPECT_EQ(reduce_once(values), HVD_OK) << hvd_last_error();
+  if (hvd_rank() == rank) return end_early(how);
+  return until_failure(values.size() * sizeof(float));
+}
+
 int wait_for_rank_0(const std::string& pipe) {
   std::vector<float> values(10000);
   EXPECT_EQ(reduce_once(values), HVD_OK) << hvd_last_error();
@@ -272,6 +289,8 @@ int run_role(const std::string& role, const std::vector<std::string>& words) {
   } else if (role == "stubborn") {
     ignore_signals();
     return until_failure(static_cast<size_t>(number(0)));
+  } else if (role == "one-fails") {
+    return one_fails(static_cast<int>(number(0)), words.at(1));
   } else if (role == "wait") {
     ignore_signals();
     return wait_for_rank_0(words.at(0));

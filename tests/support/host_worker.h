@@ -13,6 +13,8 @@ inline constexpr char kRankFlag[] = "--rank";
 //   steps COUNT BYTES    so many allreduces; says "runs" behind the first, "done" behind the last
 //   until-failure BYTES  allreduces until one fails; says when and why, and exits with 1
 //   stubborn BYTES       the same, deaf to SIGTERM and SIGINT
+//   one-fails RANK HOW   the same, while that rank ends early: kill, stop, exit-N (without
+//                        shutdown), shutdown-N (then exit)
 //   wait FIFO            waits in a barrier for rank 0, which reads a line from the pipe first;
 //   says
 //                        how much processor time that took

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -85,8 +86,45 @@ def test_a_rank_that_dies(tmp_path: Path, end: str, sign: str) -> None:
 def test_a_rank_that_leaves_with_a_code(tmp_path: Path) -> None:
     job = run_job(tmp_path, 2, START + "if hvd.rank() == 1:\n    sys.exit(5)\n" + WAIT_FOR_OTHERS)
 
-    assert job.code != 0
+    assert job.code == 5
     assert "rank 0 saw: Horovod has been shut down" in job.output
+    assert re.search(r"rank 1 \(.*failed first: exited with code 5 after", job.output.splitlines()[-1])
+
+
+IN_VAIN = """
+import os, sys
+import horovod.torch as hvd
+if os.environ["HOROVOD_RANK"] == "2":
+    sys.exit(0)
+try:
+    hvd.init()
+except hvd.HorovodInternalError as error:
+    print(f"saw: {error}", flush=True)
+"""
+
+
+def test_ranks_that_wait_in_init_in_vain_all_see_an_error_of_the_job(tmp_path: Path) -> None:
+    job = run_job(tmp_path, 3, IN_VAIN, HOROVOD_GLOO_TIMEOUT_SECONDS="2")
+
+    assert job.code == 0, job.output
+    assert job.output.count("saw: rendezvous: rank 2 of 3 did not come in time") == 2, job.output
+
+
+def test_a_rank_that_left_before_init_is_the_one_that_failed(tmp_path: Path) -> None:
+    job = run_job(tmp_path, 3, IN_VAIN + "    raise\n", HOROVOD_GLOO_TIMEOUT_SECONDS="2")
+
+    assert job.code == 1, job.output
+    last = job.output.splitlines()[-1]
+    assert re.search(r"rank 2 \(.*failed first: exited with code 0 .*, while rank [01] waited", last)
+
+
+@pytest.mark.parametrize("end", ["sys.exit(0)", "os._exit(0)"])
+def test_a_rank_that_leaves_early_with_code_0_is_the_one_that_failed(tmp_path: Path, end: str) -> None:
+    job = run_job(tmp_path, 3, START + f"if hvd.rank() == 1:\n    {end}\n" + WAIT_FOR_OTHERS)
+
+    assert job.code == 1
+    last = job.output.splitlines()[-1]
+    assert re.search(r"rank 1 \(.*failed first: exited with code 0 .*, while rank [02] waited", last)
 
 
 def test_ranks_survive_a_peer_that_leaves_and_can_say_so(tmp_path: Path) -> None:
@@ -114,7 +152,8 @@ def test_a_frozen_peer(tmp_path: Path) -> None:
 
     assert job.code != 0
     assert "rank 0 saw: " in job.output
-    assert "no sign of life" in job.output
+    last = job.output.splitlines()[-1]
+    assert re.search(r"rank 1 \(.*failed first: gives no sign of life for .*\(rank 0 says\)", last)
 
 
 def test_a_stalled_operation_fails_on_every_rank_and_shutdown_does_not_hang(tmp_path: Path) -> None:
@@ -199,9 +238,11 @@ def test_a_hung_rank_shows_its_python_stack(tmp_path: Path) -> None:
     )
 
     assert job.code != 0
+    last = job.output.splitlines()[-1]
+    assert re.search(r"rank 1 \(.*failed first: others waited for it until the stall limit", last)
     dump = [line for line in job.output.splitlines() if "the_place_where_it_hangs" in line]
     assert dump, job.output
-    assert all(line.startswith("[1]<stderr>") for line in dump)
+    assert all(line.lstrip().startswith("[1]<stderr>") for line in dump)
 
 
 def test_stacks_can_be_turned_off(tmp_path: Path) -> None:

@@ -110,6 +110,37 @@ def test_the_killed_rank_is_named_and_not_the_one_that_missed_it(tmp_path: Path)
     assert "as expected" in job.output
 
 
+@pytest.mark.parametrize(
+    ("end", "sign"),
+    [
+        ("sys.exit(0)", "rank 1 on host .* raised SystemExit: 0"),
+        ("os._exit(0)", "Process name: 1\\n.*rank 1 .pid .* exited with code 0"),
+        ("os.kill(os.getpid(), signal.SIGSTOP)", "Process name: 1\\n.*rank 1 .pid .* no sign of life"),
+    ],
+)
+def test_the_rank_that_others_waited_for_is_named(tmp_path: Path, end: str, sign: str) -> None:
+    text = f"""
+    import os, re, signal, sys, horovod
+    def leave():
+        import torch
+        import horovod.torch as hvd
+        hvd.init()
+        hvd.allreduce(torch.ones(1))
+        if hvd.rank() == 1:
+            {end}
+        hvd.allreduce(torch.ones(1), name="never complete")
+    try:
+        horovod.run(leave, num_proc=3)
+    except RuntimeError as error:
+        assert re.search({sign!r}, str(error), re.DOTALL), error
+        print("as expected")
+    """
+    job = run_text(tmp_path, text, HOROVOD_FROZEN_PEER_TIME_SECONDS="2")
+
+    assert job.code == 0, job.output
+    assert "as expected" in job.output
+
+
 def test_leaving_without_a_result_is_an_error(tmp_path: Path) -> None:
     text = """
     import os, horovod

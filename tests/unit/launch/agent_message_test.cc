@@ -40,7 +40,8 @@ TEST(LaunchAgentMessage, AStartSurvivesTheJourney) {
 TEST(LaunchAgentMessage, AnExitSurvivesTheJourney) {
   const WorkerExit exit{.rank = 7,
                         .status = {.code = 0, .signal = 9, .core_dumped = true, .exec_error = 2},
-                        .was_asked = true};
+                        .was_asked = true,
+                        .note = FailureNote{.rank = 2, .text = "rank 2 has ended"}};
 
   const auto message = decode_exit(encode(exit));
 
@@ -48,6 +49,18 @@ TEST(LaunchAgentMessage, AnExitSurvivesTheJourney) {
   EXPECT_EQ(message->rank, 7);
   EXPECT_EQ(message->status, exit.status);
   EXPECT_TRUE(message->was_asked);
+  EXPECT_EQ(message->note, exit.note);
+}
+
+TEST(LaunchAgentMessage, AnExitWithAnImpossibleNoteIsRefused) {
+  const auto with_note = [](const FailureNote& note) {
+    return decode_exit(encode(WorkerExit{.rank = 7, .note = note})).is_ok();
+  };
+
+  EXPECT_FALSE(with_note({.rank = 1, .code = StatusCode::kOk}));
+  EXPECT_FALSE(with_note({.rank = 1, .code = static_cast<StatusCode>(99)}));
+  EXPECT_FALSE(with_note({.rank = 1, .text = std::string(kMaxFailureTextBytes + 1, 'x')}));
+  EXPECT_TRUE(with_note({.rank = 1, .text = std::string(kMaxFailureTextBytes, 'x')}));
 }
 
 TEST(LaunchAgentMessage, DamageIsNoticedWhereverItIs) {

@@ -154,6 +154,23 @@ TEST(LaunchReport, LastLineNamesTheFirstFailureAndWhatBecameOfTheOthers) {
                        "(Killed) after 3.2 s; the other 1 rank was ended\n"));
 }
 
+TEST(LaunchReport, LastLineSaysWhoWaitedForTheRankOrHeardNothingFromIt) {
+  FirstFailure left = failure();
+  left.status = kOk;
+  left.witness = 0;
+  FirstFailure frozen = failure();
+  frozen.status = {.signal = SIGTERM};
+  frozen.reason = "gives no sign of life for 2 s";
+  frozen.witness = 2;
+
+  EXPECT_THAT(failure_report(left, {}),
+              EndsWith("host h1) failed first: exited with code 0 after 3.2 s, while rank 0 waited "
+                       "for it\n"));
+  EXPECT_THAT(failure_report(frozen, std::vector{RankFate::kFailedToo}),
+              EndsWith("host h1) failed first: gives no sign of life for 2 s (rank 2 says); the "
+                       "other 1 rank failed too\n"));
+}
+
 TEST(LaunchReport, CountsTheFatesOfTheOthers) {
   const auto last = [](std::vector<RankFate> others) { return failure_report(failure(), others); };
 
