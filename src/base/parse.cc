@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/near_word.h"
 #include "base/text.h"
 
 namespace hvd {
@@ -86,7 +87,8 @@ Result<size_t> parse_choice(std::string_view text, std::span<const std::string_v
   for (size_t i = 0; i < choices.size(); ++i) {
     if (same_ignoring_case(trim(text), choices[i])) return i;
   }
-  return expected(choices_text(choices), text);
+  const Status unknown = expected(choices_text(choices), text);
+  return Status(unknown.code(), concat(unknown.message(), near_word_text(trim(text), choices)));
 }
 
 std::string range_text(Range<int64_t> range) { return words_for(range); }

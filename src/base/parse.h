@@ -26,7 +26,7 @@ Result<int64_t> parse_integer(std::string_view text, Range<int64_t> range = {});
 Result<double> parse_decimal(std::string_view text, Range<double> range = {});
 // "0,2,4": at least one entry, none negative.
 Result<std::vector<int>> parse_integer_list(std::string_view text);
-// Index of `text` in `choices`; case does not matter.
+// Index of `text` in `choices`; case does not matter. The failure of a misspelled one has a guess.
 Result<size_t> parse_choice(std::string_view text, std::span<const std::string_view> choices);
 
 // "" or " of 0 or more" or " from 1 to 8", as the messages above word it.

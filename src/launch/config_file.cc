@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "base/near_word.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "launch/near_word.h"
 #include "launch/yaml.h"
 
 namespace hvd::launch {
@@ -59,10 +59,8 @@ class ConfigReader {
 
   void warn_unknown(std::string_view name, const YamlNode& node,
                     const std::vector<std::string_view>& known) {
-    const std::string_view near = near_word(name, known);
-    options_.warnings.push_back(concat(place(node), ": nobody reads '", name, "'",
-                                       near.empty() ? "" : "; did you mean ", near,
-                                       near.empty() ? "" : "?"));
+    options_.warnings.push_back(
+        concat(place(node), ": nobody reads '", name, "'", near_word_text(name, known)));
   }
 
   Status read_controller(const YamlNode& node) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/near_word.h"
 #include "base/text.h"
-#include "launch/near_word.h"
 
 namespace hvd::launch {
 namespace {
@@ -193,8 +193,7 @@ std::string guess(std::string_view name) {
     std::copy_if(option.names.begin(), option.names.end(), std::back_inserter(known),
                  [](std::string_view spelling) { return spelling.starts_with("--"); });
   }
-  const std::string_view near = near_word(name, known);
-  return near.empty() ? "" : concat("; did you mean ", near, "?");
+  return near_word_text(name, known);
 }
 
 }  // namespace
@@ -236,7 +235,7 @@ Result<const OptionInfo*> find_option(std::string_view name) {
     return invalid_argument(
         concat("option ", name, " is ambiguous: it could be ", join_text(beginnings, " or ")));
   }
-  return invalid_argument(concat("unknown option ", name, guess(name)));
+  return invalid_argument(concat("unknown option '", name, "'", guess(name)));
 }
 
 }  // namespace hvd::launch

@@ -102,8 +102,8 @@ def test_a_value_that_is_refused_is_a_value_error_with_the_launchers_text(
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["-np", "1", "--no-such-option"], "unknown option --no-such-option"),
-        (["-np", "1", "--cycle-time-ms", "-1", "--no-such-option"], "unknown option --no-such-option"),
+        (["-np", "1", "--no-such-option"], "unknown option '--no-such-option'"),
+        (["-np", "1", "--cycle-time-ms", "-1", "--no-such-option"], "unknown option '--no-such-option'"),
         (["-np", "two"], "-np: expected an integer, got 'two'"),
         (["-np", "1", "--cycle-time-ms", "fast"], "--cycle-time-ms: expected a number, got 'fast'"),
         (["-np", "1", "--log-level", "LOUD"], "--log-level: expected TRACE, DEBUG"),

@@ -87,7 +87,9 @@ TEST(ParseChoice, IgnoresCaseAndBlanksAround) {
 
 TEST(ParseChoice, NamesTheChoicesWhenNoneFits) {
   EXPECT_EQ(parse_choice("gree", kWords).status().message(),
-            "expected red, green or blue, got 'gree'");
+            "expected red, green or blue, got 'gree': did you mean 'green'?");
+  EXPECT_EQ(parse_choice("loud", kWords).status().message(),
+            "expected red, green or blue, got 'loud'");
   EXPECT_FALSE(parse_choice("", kWords).is_ok());
 }
 

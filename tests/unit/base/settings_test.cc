@@ -148,6 +148,10 @@ TEST(Settings, AcceptTheEnginesOfTheOriginal) {
 TEST(Settings, RefuseBadValuesByName) {
   const std::pair<Variables, const char*> rows[] = {
       {{{"HOROVOD_AUTOTUNE", "true"}}, "HOROVOD_AUTOTUNE: expected an integer, got 'true'"},
+      {{{"HOROVOD_LOG_LEVEL", "wanring"}},
+       "HOROVOD_LOG_LEVEL: expected trace, debug, info, warning, error or fatal, got 'wanring': "
+       "did "
+       "you mean 'warning'?"},
       {{{"HOROVOD_LOG_LEVEL", "loud"}},
        "HOROVOD_LOG_LEVEL: expected trace, debug, info, warning, error or fatal, got 'loud'"},
       {{{"HOROVOD_FUSION_THRESHOLD", "-1"}},

@@ -224,7 +224,7 @@ TEST(LaunchConfig, WhatNobodyReadsIsAWarning) {
       apply_config("c.yaml", "parms:\n  x: 1\nparams:\n  cycle_time: 1\n", options).is_ok());
 
   EXPECT_THAT(options.warnings,
-              ElementsAre(HasSubstr("line 2: nobody reads 'parms'; did you mean params?"),
+              ElementsAre(HasSubstr("line 2: nobody reads 'parms': did you mean 'params'?"),
                           HasSubstr("line 4: nobody reads 'cycle_time'")));
 }
 

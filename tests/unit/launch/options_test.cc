@@ -87,8 +87,14 @@ TEST(LaunchOptions, AMistakeIsNamed) {
       {{"--output-filename", "", "-np", "1", "true"}, "the directory is empty"},
       {{"--verbose=3", "-np", "1", "true"}, "--verbose takes no value"},
       {{"--ver", "-np", "1", "true"}, "--ver is ambiguous: it could be --verbose or --version"},
-      {{"--num-porc", "1", "true"}, "unknown option --num-porc; did you mean --num-proc?"},
-      {{"-q", "true"}, "unknown option -q"},
+      {{"--num-porc", "1", "true"}, "unknown option '--num-porc': did you mean '--num-proc'?"},
+      {{"--autotune_bayes_opt_max_samples", "1", "true"},
+       "did you mean '--autotune-bayes-opt-max-samples'?"},
+      {{"--verbsoe", "true"}, "unknown option '--verbsoe': did you mean '--verbose'?"},
+      {{"--log-level", "wanring", "true"},
+       "expected TRACE, DEBUG, INFO, WARNING, ERROR or FATAL, got 'wanring': did you mean "
+       "'WARNING'?"},
+      {{"-q", "true"}, "unknown option '-q'"},
   };
   for (const Mistake& mistake : mistakes) {
     const auto options = parse_options(mistake.arguments);
