@@ -330,7 +330,7 @@ int32_t hvd_process_set_add(const int32_t* ranks, int32_t count) {
                   HVD_PROCESS_SET_ERROR_DYNAMIC);
     }
     if (ranks == nullptr || count < 1) {
-      return fail(hvd::invalid_argument("process set: no ranks given"),
+      return fail(hvd::invalid_argument("process set []: no ranks given, expected at least one"),
                   HVD_PROCESS_SET_ERROR_UNKNOWN_SET);
     }
     auto added = engine.add_process_set({ranks, ranks + count});

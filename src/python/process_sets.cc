@@ -18,12 +18,6 @@ PyObject* with_id(Arguments arguments, int32_t (*ask)(int32_t)) {
   return PyLong_FromLong(ask(id));
 }
 
-// Adding and removing wait for all ranks, without a deadline.
-PyObject* collective(std::function<int32_t()> call) {
-  const auto answer = call_interruptibly(std::move(call));
-  return answer ? PyLong_FromLong(answer->value) : nullptr;
-}
-
 // Reads a list whose length may change between asking and reading.
 template <typename Ask>
 PyObject* read_list(const Ask& ask, const char* what) {
@@ -65,16 +59,25 @@ PyObject* process_set_add(Arguments arguments) {
   Numbers ranks;
   reader.numbers(0, ranks);
   if (reader.failed()) return nullptr;
-  return collective([all = std::vector<int32_t>(ranks.data(), ranks.data() + ranks.count())] {
-    return hvd_process_set_add(all.data(), static_cast<int32_t>(all.size()));
-  });
+  const auto answer =
+      call_interruptibly([all = std::vector<int32_t>(ranks.data(), ranks.data() + ranks.count())] {
+        return hvd_process_set_add(all.data(), static_cast<int32_t>(all.size()));
+      });
+  if (!answer) return nullptr;
+  // The reasons are many, and only the core knows which one it is.
+  if (answer->value == HVD_PROCESS_SET_ERROR_UNKNOWN_SET) {
+    return raise(HVD_INVALID_ARGUMENT, answer->error.c_str());
+  }
+  return PyLong_FromLong(answer->value);
 }
 
 PyObject* process_set_remove(Arguments arguments) {
   Reader reader(arguments);
   const int32_t id = reader.int32(0);
   if (reader.failed()) return nullptr;
-  return collective([id] { return hvd_process_set_remove(id); });
+  // Waits for all ranks, without a deadline.
+  const auto answer = call_interruptibly([id] { return hvd_process_set_remove(id); });
+  return answer ? PyLong_FromLong(answer->value) : nullptr;
 }
 
 PyObject* process_set_rank(Arguments arguments) { return with_id(arguments, hvd_process_set_rank); }

@@ -118,6 +118,25 @@ def test_splits_of_alltoall(size: int) -> None:
             hvd.alltoall(tensor, splits)
 
 
+@pytest.mark.parametrize(
+    ("ranks", "reason"),
+    [
+        ([], r"process set \[\]: no ranks given, expected at least one"),
+        ([0, 0], r"process set \[0, 0\]: rank 0 occurs twice"),
+        ([0, 99], r"process set \[0, 99\]: rank 99 is outside the job of size \d"),
+    ],
+)
+def test_ranks_that_make_no_process_set(ranks: list[int], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        hvd.add_process_set(ranks)
+
+
+@disagreement
+def test_process_sets_that_differ_between_ranks(rank: int) -> None:
+    with pytest.raises(ValueError, match=r"process set ranks: rank 0 sent \[0\], rank 1 sent \[1\]"):
+        hvd.add_process_set([min(rank, 1)])
+
+
 @disagreement
 def test_alltoall_that_does_not_come_out_even(size: int) -> None:
     with pytest.raises(ValueError, match="split"):
