@@ -24,9 +24,9 @@ def allgather_async(
     return _submit.allgather(tensor, name, process_set)
 
 
-def _check_rows(tensor: torch.Tensor) -> None:
+def _check_rows(tensor: torch.Tensor, what: str) -> None:
     if tensor.dim() == 0:
-        message = "allgather: a tensor without dimensions cannot be concatenated along dimension 0"
+        message = f"{what}: a tensor without dimensions has no rows, expected at least one dimension"
         raise IndexError(message)
 
 
@@ -37,7 +37,7 @@ def allgather(
 
     The ranks may have different sizes in dimension 0, and must agree about the others.
     """
-    _check_rows(tensor)
+    _check_rows(tensor, "allgather")
     if is_compiling():
         traced: torch.Tensor = compiled().allgather(tensor, name, process_set)
         return traced
@@ -67,7 +67,7 @@ def grouped_allgather(
 ) -> tuple[torch.Tensor, ...]:
     """Return several tensors, each concatenated over all ranks, in one call. Differentiable."""
     for tensor in tensors:
-        _check_rows(tensor)
+        _check_rows(tensor, "allgather")
     if not _autograd.transforms_active():
         check_group("allgather", tensors)
     result: tuple[torch.Tensor, ...]
@@ -171,6 +171,7 @@ def alltoall(
 
     Returns the rows received, in rank order; with splits also how many came from each rank.
     """
+    _check_rows(tensor, "alltoall")
     if is_compiling():
         traced: torch.Tensor | tuple[torch.Tensor, torch.Tensor] = compiled().alltoall(
             tensor, splits, name, process_set

@@ -145,16 +145,21 @@ def test_alltoall_that_does_not_come_out_even(size: int) -> None:
 
 def test_scalars() -> None:
     scalar = torch.tensor(1.0)
-    with pytest.raises(IndexError):
+    with pytest.raises(IndexError, match="allgather: a tensor without dimensions"):
         hvd.allgather(scalar)
+    with pytest.raises(IndexError, match="alltoall: a tensor without dimensions"):
+        hvd.alltoall(scalar)
+    with pytest.raises(IndexError, match="alltoall: a tensor without dimensions"):
+        hvd.alltoall(scalar.requires_grad_(), splits=torch.ones(hvd.size(), dtype=torch.int32))
     with pytest.raises(ValueError, match="rank-zero"):
         hvd.reducescatter(scalar)
     with pytest.raises(ValueError, match="rank-zero"):
         hvd.grouped_reducescatter_async([scalar])
-    handle = hvd.allgather_async(scalar)
-    with pytest.raises(hvd.HorovodInternalError, match="rank-zero"):
-        hvd.synchronize(handle)
-    assert hvd.synchronize(handle) is None
+    for start in (hvd.allgather_async, hvd.alltoall_async):
+        handle = start(scalar)
+        with pytest.raises(hvd.HorovodInternalError, match="rank-zero"):
+            hvd.synchronize(handle)
+        assert hvd.synchronize(handle) is None
 
 
 @pytest.mark.parametrize("op", ["Min", "Max", "Product", "Adasum"])
