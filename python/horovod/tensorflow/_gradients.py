@@ -6,6 +6,7 @@ other code. What is registered are therefore these functions, of the parameters 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -40,12 +41,25 @@ def _reduction_of(op: Any) -> dict[str, Any]:
     }
 
 
+def _fitting(op: Any, grad: Any, index: int = 0) -> Any:
+    """Return the gradient of an output in the dtype of its input, which is that of the output, too.
+
+    It may come in another one: from a program, or from TensorFlow itself, which hands in zeros of float32
+    for outputs of a group that nobody used.
+    """
+    return tf.cast(tf.convert_to_tensor(grad), op.inputs[index].dtype)
+
+
+def _all_fitting(op: Any, grads: Sequence[Any]) -> list[Any]:
+    return [_fitting(op, grad, index) for index, grad in enumerate(grads)]
+
+
 def _allreduce_grad(op: Any, grad: Any) -> Any:
-    return _allreduce(grad, **_reduction_of(op))
+    return _allreduce(_fitting(op, grad), **_reduction_of(op))
 
 
 def _grouped_allreduce_grad(op: Any, *grads: Any) -> list[Any]:
-    return _grouped_allreduce(list(grads), **_reduction_of(op))
+    return _grouped_allreduce(_all_fitting(op, grads), **_reduction_of(op))
 
 
 def _own_rows(op: Any, tensor: Any, grad: Any) -> Any:
@@ -62,17 +76,17 @@ def _own_rows(op: Any, tensor: Any, grad: Any) -> Any:
 
 
 def _allgather_grad(op: Any, grad: Any) -> Any:
-    return _own_rows(op, op.inputs[0], grad)
+    return _own_rows(op, op.inputs[0], _fitting(op, grad))
 
 
 def _grouped_allgather_grad(op: Any, *grads: Any) -> list[Any]:
-    # One by one: TensorFlow may hand in zeros of another dtype for outputs that nobody used.
-    return [_own_rows(op, tensor, grad) for tensor, grad in zip(op.inputs, grads, strict=True)]
+    fitting = _all_fitting(op, grads)
+    return [_own_rows(op, tensor, grad) for tensor, grad in zip(op.inputs, fitting, strict=True)]
 
 
 def _broadcast_grad(op: Any, grad: Any) -> Any:
     reduced = _allreduce(
-        grad,
+        _fitting(op, grad),
         op=Average,
         ignore_name_scope=op.get_attr("ignore_name_scope"),
         process_set=_set_of(op),
@@ -85,7 +99,7 @@ def _broadcast_grad(op: Any, grad: Any) -> Any:
 def _alltoall_grad(op: Any, grad_wrt_output: Any, grad_wrt_received_splits: Any) -> list[Any]:
     del grad_wrt_received_splits
     back, _ = alltoall(
-        grad_wrt_output,
+        _fitting(op, grad_wrt_output),
         splits=op.outputs[1],
         ignore_name_scope=op.get_attr("ignore_name_scope"),
         process_set=_set_of(op),
@@ -104,7 +118,7 @@ def _scaled_for_gather(op: Any, grad: Any) -> Any:
 
 def _reducescatter_grad(op: Any, grad: Any) -> Any:
     return allgather(
-        _scaled_for_gather(op, grad),
+        _scaled_for_gather(op, _fitting(op, grad)),
         ignore_name_scope=op.get_attr("ignore_name_scope"),
         process_set=_set_of(op),
     )
@@ -112,7 +126,7 @@ def _reducescatter_grad(op: Any, grad: Any) -> Any:
 
 def _grouped_reducescatter_grad(op: Any, *grads: Any) -> list[Any]:
     return grouped_allgather(
-        [_scaled_for_gather(op, grad) for grad in grads],
+        [_scaled_for_gather(op, grad) for grad in _all_fitting(op, grads)],
         ignore_name_scope=op.get_attr("ignore_name_scope"),
         process_set=_set_of(op),
     )

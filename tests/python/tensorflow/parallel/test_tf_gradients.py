@@ -97,3 +97,35 @@ def test_gradient_in_a_session(rank):
             result = session.run(gradient, {x: [1.0, 2.0]})
 
     assert_same(result, np.full([2], sum(r + 1.0 for r in everybody())))
+
+
+OPERATIONS = {
+    "allreduce": hvd.allreduce,
+    "grouped_allreduce": lambda x: hvd.grouped_allreduce([x, 2 * x])[0],
+    "allgather": hvd.allgather,
+    "grouped_allgather": lambda x: hvd.grouped_allgather([x, 2 * x])[0],
+    "broadcast": lambda x: hvd.broadcast(x, 0),
+    "alltoall": hvd.alltoall,
+    "reducescatter": hvd.reducescatter,
+    "grouped_reducescatter": lambda x: hvd.grouped_reducescatter([x, 2 * x])[0],
+}
+
+
+@pytest.mark.parametrize("way", [lambda f: f, tf.function], ids=["eager", "function"])
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+def test_gradients_of_another_dtype_than_the_result_are_cast(operation, way, size):
+    """Of a group TensorFlow itself hands in such gradients: zeros for the outputs that nobody used."""
+
+    def gradient(dtype):
+        def compute(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = operation(x)
+            return tape.gradient(y, x, output_gradients=tf.ones(tf.shape(y), dtype))
+
+        return way(compute)(tf.ones([size, 2], tf.float64))
+
+    result = gradient(tf.float32)
+
+    assert result.dtype == tf.float64
+    assert_same(result.numpy(), gradient(tf.float64).numpy())

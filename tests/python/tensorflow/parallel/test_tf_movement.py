@@ -183,11 +183,19 @@ def test_shapes_are_known_in_graphs():
         assert hvd.allgather(unknown).shape.rank is None
 
 
-def test_scalars_have_no_rows():
-    with pytest.raises(tf.errors.InvalidArgumentError):
-        hvd.reducescatter(tf.constant(1.0))
+@pytest.mark.parametrize(
+    ("operation", "error"),
+    [
+        (hvd.allgather, tf.errors.FailedPreconditionError),
+        (hvd.alltoall, tf.errors.FailedPreconditionError),
+        (hvd.reducescatter, tf.errors.InvalidArgumentError),
+    ],
+)
+def test_scalars_have_no_rows(operation, error):
+    with pytest.raises(error, match="a rank-zero tensor"):
+        operation(tf.constant(1.0))
     with tf.Graph().as_default(), pytest.raises(ValueError, match="at least rank 1"):
-        hvd.reducescatter(tf.compat.v1.placeholder(tf.float32, []))
+        operation(tf.compat.v1.placeholder(tf.float32, []))
 
 
 @pytest.mark.parametrize("way", WAYS)
