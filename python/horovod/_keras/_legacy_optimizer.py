@@ -24,8 +24,8 @@ from .backends import tensorflow as backend
 _numbers = itertools.count()
 """Of optimizers that aggregate in graphs: the variables of each have a scope of their own."""
 
-_COMPUTING = ("_compute_gradients", "compute_gradients", "get_gradients")
-"""Methods that compute gradients; which of them there are depends on the kind of optimizer."""
+_COMPUTING = ("compute_gradients", "get_gradients")
+"""Methods that compute gradients besides _compute_gradients; which there are depends on the optimizer."""
 
 
 class LegacyDistributedMixin:
@@ -113,9 +113,37 @@ def _aggregation(options: OptimizerOptions, reducer: Reducer) -> Any:
     )
 
 
+def _gradients_from(loss: Any, variables: Any, grad_loss: Any, tape: Any) -> list[tuple[Any, Any]]:
+    """Differentiate as old optimizers of Keras do, given the gradient of the loss."""
+    if tape is None and not callable(loss):
+        message = "_compute_gradients: a loss that is a tensor needs the tape that has recorded it"
+        raise ValueError(message)
+    tape = tf.GradientTape() if tape is None else tape
+    if callable(loss):
+        with tape:
+            if not callable(variables):
+                tape.watch(variables)
+            loss = loss()
+    listed = tf.nest.flatten(variables() if callable(variables) else variables)
+    return list(zip(tape.gradient(loss, listed, grad_loss), listed, strict=True))
+
+
+def _as_old_ones(base: Any) -> Any:
+    """Return _compute_gradients for a new optimizer, where Keras has compute_gradients without grad_loss."""
+
+    def compute(
+        self: Any, loss: Any, var_list: Any, grad_loss: Any = None, tape: Any = None
+    ) -> list[tuple[Any, Any]]:
+        if grad_loss is None:
+            return list(base.compute_gradients(self, loss, var_list, tape=tape))
+        return _gradients_from(loss, var_list, grad_loss, tape)
+
+    return compute
+
+
 def _computing(base: type, name: str) -> Any:
     """Return a method that computes gradients as the class does, and reduces them."""
-    compute = getattr(base, name)
+    compute = getattr(base, name) if hasattr(base, name) else _as_old_ones(base)
 
     def pairs_of(self: Any, *args: Any, **kwargs: Any) -> list[Any]:
         pairs = list(compute(self, *args, **kwargs))
@@ -157,7 +185,8 @@ def distribute(optimizer: Any, options: OptimizerOptions, reducer: Reducer) -> A
         "_hvd_reducer": staticmethod(reducer),
         "_hvd_local": set(),
     }
-    members.update({name: _computing(base, name) for name in _COMPUTING if hasattr(base, name)})
+    computing = ["_compute_gradients", *(name for name in _COMPUTING if hasattr(base, name))]
+    members.update({name: _computing(base, name) for name in computing})
     if options.backward_passes_per_step > 1:
         members["_agg_helper"] = _aggregation(options, reducer)
     kind: Any = type(base.__name__, (LegacyDistributedMixin, base), members)

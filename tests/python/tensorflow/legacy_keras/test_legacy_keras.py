@@ -129,10 +129,13 @@ def test_only_the_root_resumes_from_a_checkpoint(kind, rank, size, tmp_path):
     assert_equal_everywhere(model)
 
 
-@pytest.mark.parametrize("kind", ["new", "old"])
-def test_computed_gradients_are_reduced_once(kind, rank, size):
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [("new", "compute_gradients"), ("new", "_compute_gradients"), ("old", "_compute_gradients")],
+)
+def test_computed_gradients_are_reduced_once(kind, method, rank, size):
     optimizer = hvd.DistributedOptimizer(KINDS[kind](), op=hvd.Sum)
-    compute = optimizer._compute_gradients if kind == "old" else optimizer.compute_gradients
+    compute = getattr(optimizer, method)
     variable = tf.Variable([0.0])
     expected = sum(range(1, size + 1))
 
@@ -143,6 +146,26 @@ def test_computed_gradients_are_reduced_once(kind, rank, size):
 
     optimizer.apply_gradients([(tf.constant([rank + 1.0]), variable)])  # of another origin
     np.testing.assert_allclose(variable.numpy(), [-0.2 * expected], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["new", "old"])
+def test_gradients_are_computed_from_a_tape_and_a_gradient_of_the_loss(kind, rank, size):
+    optimizer = hvd.DistributedOptimizer(KINDS[kind](), op=hvd.Sum)
+    variable = tf.Variable([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        loss = variable * float(rank + 1)
+
+    pairs = optimizer._compute_gradients(loss, [variable], tf.constant([1.0, 10.0]), tape)
+    named = optimizer._compute_gradients(
+        lambda: variable * float(rank + 1), var_list=lambda: [variable], grad_loss=tf.constant([1.0, 10.0])
+    )
+
+    expected = np.array([1.0, 10.0]) * sum(range(1, size + 1))
+    for gradient, owner in [*pairs, *named]:
+        assert owner is variable
+        np.testing.assert_allclose(gradient.numpy(), expected)
+    with pytest.raises(ValueError, match="tape"):
+        optimizer._compute_gradients(loss, [variable], tf.constant([1.0, 10.0]))
 
 
 @pytest.mark.parametrize("kind", ["new", "old"])
