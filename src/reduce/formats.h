@@ -1,10 +1,11 @@
 // formats.h - how each element type is loaded, computed with and stored.
 // A Format offers a Pack (the elements of one vector of memory), a Scalar (one element), and for
-// both load, store, combine and post-scaling; the loops of reduce_loop.h know nothing else.
+// both load, store, combine and scaled; the loops of reduce_loop.h know nothing else.
 // Internal linkage (see half.h). Pure; any thread.
 #pragma once
 
 #include "reduce/half.h"
+#include "reduce/mean_format.h"
 #include "reduce/post_scale.h"
 #include "reduce/vector.h"
 
@@ -29,6 +30,11 @@ struct PlainFormat {
   [[gnu::always_inline]] static Pack combine(Pack a, Pack b) {
     return Op::apply(a, b);
   }
+  template <class Op>
+  [[gnu::always_inline]] static Scalar combine(Scalar a, Scalar b) {
+    return Op::apply(a, b);
+  }
+  static Scalar scaled(Scalar value, const Post& post) { return post.apply(value); }
   // Not inlined: it is long, and there are very many loops.
   [[gnu::noinline]] static Pack scaled(Pack pack, const Post& post) {
     Element elements[kPackBytes / kElementBytes];
@@ -44,6 +50,8 @@ struct IntegerFormat : PlainFormat<Isa, Integer, IntegerPost<Integer>> {};
 template <class Isa, class Float>
 struct FloatFormat : PlainFormat<Isa, Float, FloatPost<Float>> {
   using Base = PlainFormat<Isa, Float, FloatPost<Float>>;
+  using Mean = MeanFormat<Isa, Float>;  // for sums that are divided
+  using Base::scaled;
   [[gnu::always_inline]] static typename Base::Pack scaled(typename Base::Pack pack,
                                                            const typename Base::Post& post) {
     return post.apply(pack);
@@ -92,6 +100,11 @@ struct HalfFormat {
   [[gnu::always_inline]] static Pack combine(Pack a, Pack b) {
     return {Op::apply(a.first, b.first), Op::apply(a.second, b.second)};
   }
+  template <class Op>
+  [[gnu::always_inline]] static Scalar combine(Scalar a, Scalar b) {
+    return Op::apply(a, b);
+  }
+  static Scalar scaled(Scalar value, const Post& post) { return post.apply(value); }
   [[gnu::always_inline]] static Pack scaled(Pack pack, const Post& post) {
     return {post.apply(pack.first), post.apply(pack.second)};
   }

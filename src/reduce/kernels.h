@@ -16,11 +16,14 @@
 
 namespace hvd {
 
-// x * factor / divisor. The divisor exists for integer averages, which must divide exactly:
-// integers with factor 1 are divided as integers (towards zero), otherwise computed in float64 and
-// truncated (saturating at the range of the type). float16/bfloat16/float32 multiply by
-// float(factor / divisor), float64 by factor / divisor; a quotient of exactly 1 leaves the bits
-// alone. bool: (x * factor) != 0.
+// x * factor / divisor. The divisor is that of an average, which must not depend on a rounded 1/n.
+// Integers with factor 1 are divided as integers (towards zero), otherwise computed in float64 and
+// truncated (saturating at the range of the type). float32 and float64 are divided, rounded, and
+// multiplied by the factor in their own arithmetic; where all sources of a sum are equal bit for
+// bit and the divisor is their number, the quotient is what they are. (Two sources are equal to
+// their average as long as their sum is finite.) float16/bfloat16 are multiplied by
+// float(factor / divisor) in float32, which has digits enough for the same. A quotient
+// factor / divisor of exactly 1 leaves the bits alone. bool: (x * factor) != 0.
 struct Scale {
   double factor = 1.0;
   int64_t divisor = 1;

@@ -11,7 +11,8 @@
 namespace hvd {
 namespace {
 
-// float64 by factor / divisor, all narrower ones by that quotient rounded to float32.
+// float64 by factor / divisor, all narrower ones by that quotient rounded to float32. Of float32
+// and float64 only what is_quotient() leaves over: no divisor, or a power of two.
 template <class Float>
 struct FloatPost {
   Float quotient;

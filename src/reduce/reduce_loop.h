@@ -3,6 +3,9 @@
 // source. Internal linkage (see half.h). Pure; any thread.
 #pragma once
 
+#include <type_traits>
+
+#include "reduce/combine_ops.h"
 #include "reduce/formats.h"
 
 namespace hvd {
@@ -136,9 +139,9 @@ class ReduceLoop {
   [[gnu::always_inline]] void one(size_t at) const {
     typename Format::Scalar value = Format::load_one(streams_.source(0) + at);
     for (unsigned s = 1; s < streams_.source_count(); ++s) {
-      value = Op::apply(value, Format::load_one(streams_.source(s) + at));
+      value = Format::template combine<Op>(value, Format::load_one(streams_.source(s) + at));
     }
-    if constexpr (kScaled) value = post_->apply(value);
+    if constexpr (kScaled) value = Format::scaled(value, *post_);
     for (unsigned o = 0; o < streams_.output_count(); ++o) {
       Format::store_one(streams_.output(o) + at, value);
     }
@@ -159,10 +162,24 @@ template <class Format, class Op, class Streams>
       .run(args.count * Format::kElementBytes);
 }
 
+// Whether a sum of floats is divided, as mean_format.h does it. Where the divisor is a power of two
+// its inverse is exact, and of two equal numbers so is the sum: a product gives the same bits.
+[[maybe_unused]] inline bool is_quotient(const ReduceArgs& args) {
+  const int64_t divisor = args.post.divisor;
+  if (args.source_count <= 2 && (divisor & (divisor - 1)) == 0) return false;
+  return divisor != 1 && args.post.factor != static_cast<double>(divisor);
+}
+
 template <class Format, class Op, class Streams>
 [[gnu::always_inline]] inline void reduce_streams(const ReduceArgs& args) {
   if (args.post.factor == 1.0 && args.post.divisor == 1) {
     return reduce_plain<Format, Op, Streams>(args);
+  }
+  if constexpr (requires { typename Format::Mean; } && std::is_same_v<Op, Sum>) {
+    using Mean = typename Format::Mean;
+    if (is_quotient(args)) {
+      return reduce_scaled<Mean, Op, Streams>(args, typename Mean::Post(args));
+    }
   }
   const typename Format::Post post(args.post);
   if (post.is_identity()) return reduce_plain<Format, Op, Streams>(args);

@@ -19,6 +19,18 @@ using Vector = typename VectorOf<Element, Isa::kVectorBytes>::type;
 template <class Isa, class Element>
 using HalfVector = typename VectorOf<Element, Isa::kVectorBytes / 2>::type;
 
+// The unsigned integer that is as long as a number.
+template <class Float>
+struct WordOf;
+template <>
+struct WordOf<float> {
+  using type = uint32_t;
+};
+template <>
+struct WordOf<double> {
+  using type = uint64_t;
+};
+
 template <class Value>
 [[gnu::always_inline]] inline Value load_as(const void* address) {
   Value value;

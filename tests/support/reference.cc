@@ -155,8 +155,8 @@ Wide scaled(Wide value, double factor, int64_t divisor) {
   if constexpr (std::is_same_v<Wide, bool>) {
     return value && factor != 0.0;
   } else if constexpr (std::is_floating_point_v<Wide>) {
-    const double quotient = factor / static_cast<double>(divisor);
-    return quotient == 1.0 ? value : value * static_cast<Wide>(quotient);
+    if (factor == static_cast<double>(divisor)) return value;
+    return value / static_cast<Wide>(divisor) * static_cast<Wide>(factor);
   } else {
     if (factor == 1.0) return static_cast<Wide>(value / static_cast<int64_t>(divisor));
     return saturate<Wide>(static_cast<double>(value) * factor / static_cast<double>(divisor));
@@ -219,7 +219,8 @@ Bytes adasum_typed(const ReduceSpec& spec, const std::vector<Bytes>& inputs) {
     for (const Bytes& input : inputs) {
       auto& values = ranks.emplace_back(input.size() / sizeof(T));
       for (size_t i = 0; i < values.size(); ++i) {
-        values[i] = scaled(A::widen(load<T>(input, i)), spec.prescale, 1);
+        const auto value = A::widen(load<T>(input, i));
+        values[i] = A::widen(A::narrow(scaled(value, spec.prescale, 1)));
       }
     }
     const auto values = adasum_of(std::move(ranks));
@@ -232,20 +233,40 @@ Bytes adasum_typed(const ReduceSpec& spec, const std::vector<Bytes>& inputs) {
   return result;
 }
 
+// What the ranks' elements become. Equal float32 or float64 are their own average; 16-bit floats
+// are multiplied in float32, which leaves equal ones as they are by itself.
+template <typename T, typename Wide>
+Wide finished(const ReduceSpec& spec, Wide result, const std::vector<T>& elements) {
+  const auto size = static_cast<int64_t>(elements.size());
+  if (spec.op != HVD_OP_AVERAGE) return scaled(result, spec.postscale, 1);
+  if constexpr (std::is_floating_point_v<T>) {
+    const auto differs = [&](T element) { return element != elements[0]; };
+    if (spec.postscale != static_cast<double>(size) &&
+        std::none_of(elements.begin(), elements.end(), differs))
+      return scaled(elements[0], spec.postscale, 1);
+    return scaled(result, spec.postscale, size);
+  } else if constexpr (std::is_floating_point_v<Wide>) {
+    return scaled(result, spec.postscale / static_cast<double>(size), 1);
+  } else {
+    return scaled(result, spec.postscale, size);
+  }
+}
+
 template <typename T>
 Bytes allreduce_typed(const ReduceSpec& spec, const std::vector<Bytes>& inputs) {
   using A = Arithmetic<T>;
-  const int64_t divisor = spec.op == HVD_OP_AVERAGE ? static_cast<int64_t>(inputs.size()) : 1;
   Bytes result(inputs[0].size());
-  const auto element = [&](size_t rank, size_t index) {
-    // Pre-scaled values are stored in the type again before they are reduced.
-    const auto value = A::widen(load<T>(inputs[rank], index));
-    return A::widen(A::narrow(scaled(value, spec.prescale, 1)));
-  };
+  std::vector<T> elements(inputs.size());
   for (size_t i = 0; i < result.size() / sizeof(T); ++i) {
-    auto sum = element(0, i);
-    for (size_t r = 1; r < inputs.size(); ++r) sum = combined(spec.op, sum, element(r, i));
-    store<T>(result, i, A::narrow(scaled(sum, spec.postscale, divisor)));
+    for (size_t r = 0; r < inputs.size(); ++r) {
+      // Pre-scaled values are stored in the type again before they are reduced.
+      const auto value = A::widen(load<T>(inputs[r], i));
+      elements[r] = A::narrow(scaled(value, spec.prescale, 1));
+    }
+    auto sum = A::widen(elements[0]);
+    for (size_t r = 1; r < elements.size(); ++r)
+      sum = combined(spec.op, sum, A::widen(elements[r]));
+    store<T>(result, i, A::narrow(finished<T>(spec, sum, elements)));
   }
   return result;
 }

@@ -1,7 +1,9 @@
 // reference.h - what every collective must produce, computed plainly on the inputs of all ranks.
 // For tests: deterministic inputs per (rank, dtype, index), reductions in rank order, comparisons
-// that name the first wrong element. Numbers: 16-bit floats accumulate in float32 and are rounded
-// once; integer averages are trunc(sum / size); bool Sum is "or", Product is "and".
+// that name the first wrong element. Numbers: what was pre-scaled is rounded before it is reduced;
+// float averages are sum / size, and of equal numbers that number; 16-bit floats accumulate in
+// float32 and are rounded once; integer averages are trunc(sum / size); bool Sum is "or", Product
+// is "and".
 #pragma once
 
 #include <gtest/gtest.h>

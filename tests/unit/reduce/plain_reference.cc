@@ -88,6 +88,18 @@ HalfFormat half_format(DType dtype) {
 }
 bool is_half(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBfloat16; }
 
+// Rather than multiplied by an inverse, which is as good where it is exact.
+bool is_divided(size_t sources, const Scale& post) {
+  const bool is_power_of_two = (post.divisor & (post.divisor - 1)) == 0;
+  if (post.divisor == 1 || (is_power_of_two && sources <= 2)) return false;
+  return post.factor != static_cast<double>(post.divisor);
+}
+
+template <class T>
+bool same_element(const Bytes& a, const Bytes& b, size_t i) {
+  return std::memcmp(a.data() + i * sizeof(T), b.data() + i * sizeof(T), sizeof(T)) == 0;
+}
+
 // One output element: load all sources, combine in order, scale, store.
 template <class T>
 T reduce_one(DType dtype, ReduceOp op, const std::vector<Bytes>& sources, size_t i,
@@ -111,10 +123,21 @@ T reduce_one(DType dtype, ReduceOp op, const std::vector<Bytes>& sources, size_t
     return static_cast<T>(value * post.factor != 0.0);
   }
   T value = element<T>(sources[0].data(), i);
+  bool all_equal = true;
   for (size_t s = 1; s < sources.size(); ++s) {
     value = combine(op, value, element<T>(sources[s].data(), i));
+    all_equal = all_equal && same_element<T>(sources[0], sources[s], i);
   }
-  return post == Scale{} ? value : scaled(value, post);
+  if (post == Scale{}) return value;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (op == ReduceOp::kSum && is_divided(sources.size(), post)) {
+      const bool is_average = post.divisor == static_cast<int64_t>(sources.size());
+      const T mean = is_average && all_equal ? element<T>(sources[0].data(), i)
+                                             : value / static_cast<T>(post.divisor);
+      return mean * static_cast<T>(post.factor);
+    }
+  }
+  return scaled(value, post);
 }
 
 template <class T>
