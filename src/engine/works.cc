@@ -54,6 +54,8 @@ native::Numeric numeric_of(const wire::Request& request, DType dtype, int set_si
   n.op = request.reduce_op == ReduceOp::kAverage ? ReduceOp::kSum : request.reduce_op;
   n.pre = Scale{request.prescale, 1};
   n.post = Scale{request.postscale, request.reduce_op == ReduceOp::kAverage ? set_size : 1};
+  // An average times the number of ranks is their sum.
+  if (is_floating(dtype) && n.post.factor == static_cast<double>(n.post.divisor)) n.post = Scale{};
   return n;
 }
 

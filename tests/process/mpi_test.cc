@@ -114,9 +114,12 @@ TEST_P(Mpi, PassesTheConformanceSuite) {
   ASSERT_NE(build, nullptr) << "the tests run by ctest";
   const std::string suite = std::string(build) + "/tests/conformance/hvd_conformance_tests";
   for (const int hosts : {2, 4}) {
-    const Ended ended = run_under(
-        GetParam(), 4, "HVD_TEST_MPI=1 HVD_TEST_HOSTS=" + std::to_string(hosts),
-        suite + " --gtest_brief=1 --gtest_filter=WorldSize/Operations.*/3:LargeBlocks.*", 200);
+    const Ended ended =
+        run_under(GetParam(), 4, "HVD_TEST_MPI=1 HVD_TEST_HOSTS=" + std::to_string(hosts),
+                  suite +
+                      " --gtest_brief=1 "
+                      "--gtest_filter=WorldSize/Operations.*/3:WorldSize/Numbers.*/2:LargeBlocks.*",
+                  200);
 
     EXPECT_EQ(ended.code, 0) << hosts << " hosts\n" << ended.text;
     EXPECT_THAT(ended.text, Not(HasSubstr("FAILED"))) << hosts << " hosts";

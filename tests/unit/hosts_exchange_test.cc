@@ -150,8 +150,29 @@ TEST_P(HostsExchange, AlltoallTakesEveryRowToItsReceiver) {
   });
 }
 
+constexpr size_t kRowElements = 11;
+
+Exchange scatter_of(const native::Numeric& numeric, const Bytes& input, int64_t rows, int size,
+                    int me) {
+  Exchange x;
+  x.reduces = true;
+  x.numeric = numeric;
+  x.in = input.data();
+  const auto shares = reference_scatter_rows(rows, size);
+  const uint64_t row_bytes = kRowElements * numeric.element_bytes();
+  uint64_t offset = 0;
+  for (const int64_t share : shares) {
+    x.send_offset.push_back(offset);
+    x.send_bytes.push_back(static_cast<uint64_t>(share) * row_bytes);
+    offset += x.send_bytes.back();
+    x.receive_offset.push_back(0);
+    x.receive_bytes.push_back(static_cast<uint64_t>(shares[static_cast<size_t>(me)]) * row_bytes);
+    x.largest_block_bytes = std::max(x.largest_block_bytes, x.send_bytes.back());
+  }
+  return x;
+}
+
 TEST_P(HostsExchange, ReducescatterGivesEachMemberItsSummedRows) {
-  constexpr size_t kRowElements = 11;
   run_hosts(GetParam(), [&](HostRank& rank) {
     for (const int64_t rows : {int64_t{1}, int64_t{30}, int64_t{20011}}) {
       const size_t count = static_cast<size_t>(rows) * kRowElements;
@@ -160,26 +181,40 @@ TEST_P(HostsExchange, ReducescatterGivesEachMemberItsSummedRows) {
                              .rows = rows,
                              .row_elements = kRowElements,
                              .receiver = rank.member};
-      Exchange x;
-      x.reduces = true;
-      x.numeric.dtype = x.numeric.slot_dtype = DType::kInt32;
-      x.in = inputs[static_cast<size_t>(rank.member)].data();
-      const auto shares = reference_scatter_rows(rows, rank.size);
-      uint64_t offset = 0;
-      for (const int64_t share : shares) {
-        x.send_offset.push_back(offset);
-        x.send_bytes.push_back(static_cast<uint64_t>(share) * kRowElements * 4);
-        offset += x.send_bytes.back();
-        x.receive_offset.push_back(0);
-        x.receive_bytes.push_back(static_cast<uint64_t>(shares[static_cast<size_t>(rank.member)]) *
-                                  kRowElements * 4);
-        x.largest_block_bytes = std::max(x.largest_block_bytes, x.send_bytes.back());
-      }
+      native::Numeric numeric;
+      numeric.dtype = numeric.slot_dtype = DType::kInt32;
+      const Bytes& mine = inputs[static_cast<size_t>(rank.member)];
       const Bytes expected = reference_reducescatter(spec, inputs);
 
-      const Bytes out = run_exchange(rank, std::move(x), expected.size());
+      const Bytes out = run_exchange(rank, scatter_of(numeric, mine, rows, rank.size, rank.member),
+                                     expected.size());
 
       EXPECT_TRUE(same_bits(HVD_INT32, expected, out)) << "rows " << rows;
+    }
+  });
+}
+
+TEST_P(HostsExchange, EqualRowsOfAReducescatterAreTheirOwnAverage) {
+  run_hosts(GetParam(), [&](HostRank& rank) {
+    for (const hvd_dtype dtype : {HVD_FLOAT16, HVD_FLOAT32, HVD_FLOAT64}) {
+      for (const int64_t rows : {int64_t{30}, int64_t{20011}}) {
+        const size_t count = static_cast<size_t>(rows) * kRowElements;
+        const std::vector<Bytes> inputs(static_cast<size_t>(rank.size),
+                                        make_data({.rank = 0, .dtype = dtype, .count = count}));
+        const ScatterSpec spec{.reduce = {.dtype = dtype, .op = HVD_OP_AVERAGE},
+                               .rows = rows,
+                               .row_elements = kRowElements,
+                               .receiver = rank.member};
+        native::Numeric numeric;
+        numeric.dtype = numeric.slot_dtype = static_cast<DType>(dtype);
+        numeric.post.divisor = rank.size;
+        const Bytes expected = reference_reducescatter(spec, inputs);
+
+        const Bytes out = run_exchange(
+            rank, scatter_of(numeric, inputs[0], rows, rank.size, rank.member), expected.size());
+
+        EXPECT_TRUE(same_bits(dtype, expected, out)) << dtype_text(dtype) << " rows " << rows;
+      }
     }
   });
 }

@@ -26,6 +26,17 @@ TEST(HostLayout, MembersKeepTheirOrderAndTheSmallestHostGivesTheLanes) {
   EXPECT_EQ(layout.lanes, 2);
 }
 
+TEST(HostLayout, HostsWeighAsManyMembersAsTheyHaveInLowestTerms) {
+  const HostLayout even = HostLayout::of({0, 0, 1, 1, 2, 2});
+  const HostLayout uneven = HostLayout::of({0, 0, 0, 0, 1, 1});
+
+  EXPECT_TRUE(even.is_even());
+  EXPECT_THAT(even.weights, ElementsAre(1, 1, 1));
+  EXPECT_FALSE(uneven.is_even());
+  EXPECT_THAT(uneven.weights, ElementsAre(2, 1));
+  EXPECT_EQ(uneven.total_weight, 3);
+}
+
 TEST(HostLayout, CounterpartsOfALargerHostShareTheMembersOfASmallerOne) {
   const HostLayout layout = HostLayout::of({0, 0, 0, 1, 1});
 

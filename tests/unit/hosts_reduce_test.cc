@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "collective/hosts/small_combine.h"
 #include "tests/support/reference.h"
 #include "tests/unit/hosts_support.h"
 
@@ -208,6 +209,65 @@ TEST_P(HostsReduce, ScaleFactorsAreAppliedOnce) {
 TEST_P(HostsReduce, StreamsThatTakeFewBytesAtATimeGiveTheReference) {
   run_cases({{.count = 10}, {.count = 30001}, {.count = 3}, {.dtype = HVD_INT16, .count = 90001}},
             rounds_once(GetParam()), {.buffer_bytes = 1, .asks_before_ready = 50});
+}
+
+constexpr hvd_dtype kFloats[] = {HVD_FLOAT16, HVD_BFLOAT16, HVD_FLOAT32, HVD_FLOAT64};
+
+void expect_equal_numbers_unchanged(const std::vector<int>& labels) {
+  run_hosts(labels, [&](HostRank& rank) {
+    for (const hvd_dtype dtype : kFloats) {
+      for (const size_t count : {size_t{1}, size_t{37}, size_t{9001}, size_t{300001}}) {
+        const Case c{.dtype = dtype, .op = HVD_OP_AVERAGE, .count = count};
+        const Bytes equal = make_data({.rank = 0, .dtype = dtype, .count = count});
+        const Expectation e{std::vector<Bytes>(labels.size(), equal), equal};
+
+        const Bytes out = run_case(rank, c, e);
+
+        EXPECT_TRUE(same_bits(dtype, equal, out)) << dtype_text(dtype) << " count " << count;
+      }
+    }
+  });
+}
+
+// Hosts of different size among them, and a ring.
+TEST_P(HostsReduce, EqualNumbersAreTheirOwnAverage) { expect_equal_numbers_unchanged(GetParam()); }
+
+TEST(HostsRing, EqualNumbersOnHostsOfSeveralMembersAreTheirOwnAverage) {
+  std::vector<int> labels;
+  for (int member = 0; member < 18; ++member) labels.push_back(member / 2);
+  expect_equal_numbers_unchanged(labels);
+}
+
+// A rank that has all payloads combines them itself: not a bit may be different.
+TEST_P(HostsReduce, SmallOperationsHaveTheBitsOfLargeOnes) {
+  const auto layout = hosts::HostLayout::of(GetParam());
+  run_hosts(GetParam(), [&](HostRank& rank) {
+    for (const hvd_dtype dtype : kFloats) {
+      for (const hvd_reduce_op op : {HVD_OP_AVERAGE, HVD_OP_SUM}) {
+        const Case c{.dtype = dtype, .op = op, .count = 5003, .prescale = 0.3, .postscale = 1.7};
+        const Expectation e = expect_of(c, rank.size);
+        Work work;
+        prepare(work, c, rank.size);
+        const native::Numeric& n = work.runs[0].numeric;
+        std::vector<Bytes> payloads;
+        std::vector<const std::byte*> slots;
+        for (const Bytes& input : e.inputs) {
+          native::put(n, payloads.emplace_back(input.size()).data(), input.data(), c.count);
+          slots.push_back(payloads.back().data());
+        }
+        const auto me = static_cast<size_t>(rank.member);
+        Bytes small(e.inputs[me].size());
+
+        hosts::combine_by_host(
+            layout, n,
+            {slots.data(), static_cast<unsigned>(rank.size), static_cast<unsigned>(me),
+             e.inputs[me].data(), small.data(), nullptr, c.count});
+        const Bytes large = run_case(rank, c, e);
+
+        EXPECT_TRUE(same_bits(dtype, large, small)) << dtype_text(dtype) << " op " << op;
+      }
+    }
+  });
 }
 
 TEST_P(HostsReduce, AdasumGivesTheReference) {

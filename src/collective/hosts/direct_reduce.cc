@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "collective/hosts/host_reduce.h"
+#include "collective/hosts/two_level.h"
 #include "collective/native/task.h"
 #include "shm/job_layout.h"
 
@@ -195,8 +196,9 @@ class DirectReduce final : public HostReduce {
       std::byte* result = flight.is_staged && !flight.one_shot
                               ? flight.outgoing + (mine.low + at) * n.slot_bytes()
                               : nullptr;
-      native::combine(n, {slots, static_cast<unsigned>(host_count_), static_cast<unsigned>(me_), in,
-                          out, result, count});
+      combine_between(hosts_.layout(), n,
+                      {slots, static_cast<unsigned>(host_count_), static_cast<unsigned>(me_), in,
+                       out, result, count});
     });
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 namespace hvd::hosts {
 
@@ -16,9 +17,15 @@ HostLayout HostLayout::of(const std::vector<int>& labels) {
     layout.place_of.push_back(static_cast<int>(there.size()));
     there.push_back(static_cast<int>(member));
   }
-  size_t smallest = labels.size();
-  for (const auto& there : layout.members) smallest = std::min(smallest, there.size());
+  size_t smallest = labels.size(), divisor = 0;
+  for (const auto& there : layout.members) {
+    smallest = std::min(smallest, there.size());
+    divisor = std::gcd(divisor, there.size());
+  }
   layout.lanes = static_cast<int>(smallest);
+  for (const auto& there : layout.members)
+    layout.weights.push_back(static_cast<int>(there.size() / divisor));
+  layout.total_weight = static_cast<int>(labels.size() / divisor);
   return layout;
 }
 

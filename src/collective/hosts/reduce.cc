@@ -12,6 +12,7 @@
 
 #include "collective/hosts/host_reduce.h"
 #include "collective/hosts/tasks.h"
+#include "collective/hosts/two_level.h"
 #include "net/lane_reduce.h"
 
 namespace hvd::hosts {
@@ -156,6 +157,7 @@ class TwoLevelReduce final : public native::Task {
     WorkSize size = size_of(work);
     const uint64_t bytes = size.bytes;
     size.bytes /= static_cast<uint64_t>(lanes());  // what a lane has
+    if (goes_by_ring(size, hosts.layout().host_count())) order_ = HostOrder::kRing;
     const Pace pace = begin(hosts, work.kind, size, bytes);
     if (!hosts.is_lane()) return;
     network_ = make_host_reduce(
@@ -224,13 +226,14 @@ class TwoLevelReduce final : public native::Task {
     void* sources[shm::kMaxRanksPerHost];
     for (int r = 0; r < local_.size(); ++r) sources[r] = slot(r, reduced_) + low * n.slot_bytes();
     void* mine = sources[local_.me()];
-    // Scaled at the end, when all hosts are in the sum.
+    const TwoLevel levels = TwoLevel::of(n, hosts_.layout(), order_);
+    const auto members = static_cast<unsigned>(local_.size());
     if (count > 0) {
-      kernels().reduce({n.slot_dtype, n.op, count, sources, static_cast<unsigned>(local_.size()),
-                        &mine, 1, Scale{}});
+      kernels().reduce(
+          {n.slot_dtype, n.op, count, sources, members, &mine, 1, levels.inside(members)});
     }
     now.shard.clear();
-    now.shard.numeric = {n.slot_dtype, n.slot_dtype, n.op, Scale{}, n.post};
+    now.shard.numeric = levels.between;
     now.shard.add(mine, mine, count);
     // An empty shard too: blocks that overlap wait for those after them.
     network_->start({&now.shard, 0, count});
@@ -272,6 +275,7 @@ class TwoLevelReduce final : public native::Task {
   HostLink& hosts_;
   BlockWalk walk_;
   const uint32_t chunks_;
+  HostOrder order_ = HostOrder::kAtOnce;
   std::unique_ptr<HostReduce> network_;  // null: this member drives no lane
   std::array<Chunk, kDepth> slots_;
   // Chunks that have passed each station.

@@ -4,6 +4,7 @@
 // the order in which it travels, starting with the host of its number: the same bits everywhere.
 // Blocks follow each other without overlap; with many hosts a block is large.
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "base/bytes.h"
@@ -14,6 +15,29 @@ namespace hvd::hosts {
 namespace {
 
 using native::Numeric;
+
+// The average of a host's elements and the sum of those of all other hosts, in place of the
+// elements. A sum does not tell what it was made of; but where it is the one that elements equal to
+// this host's add up to, they are the average (mean_format.h says why the quotient may not be).
+template <typename Float>
+void average_in_place(std::byte* elements, const std::byte* sum, size_t count, const Scale& post) {
+  constexpr size_t kBlock = 64;
+  auto* own = reinterpret_cast<Float*>(elements);
+  const auto* others = reinterpret_cast<const Float*>(sum);
+  for (size_t at = 0; at < count; at += kBlock, own += kBlock, others += kBlock) {
+    const size_t here = std::min(kBlock, count - at);
+    Float of_equals[kBlock];
+    std::copy_n(own, here, of_equals);
+    for (int64_t added = 2; added < post.divisor; ++added) {
+      for (size_t i = 0; i < here; ++i) of_equals[i] += own[i];
+    }
+    for (size_t i = 0; i < here; ++i) {
+      const bool is_alike = others[i] == of_equals[i] && std::isfinite(others[i]);
+      const Float mean = (others[i] + own[i]) / static_cast<Float>(post.divisor);
+      own[i] = (is_alike ? own[i] : mean) * static_cast<Float>(post.factor);
+    }
+  }
+}
 
 class RingReduce final : public HostReduce {
  public:
@@ -102,7 +126,13 @@ class RingReduce final : public HostReduce {
     if (length(part) == 0) return;
     const bool is_last = step_ == host_count_ - 2;
     std::byte* own = elements_ + begin(part) * n.slot_bytes();
-    const void* sources[2] = {received_ + begin(part) * n.slot_bytes(), own};
+    const std::byte* sum = received_ + begin(part) * n.slot_bytes();
+    if (is_last && n.is_mean() && n.post.divisor == host_count_) {
+      if (n.slot_dtype == DType::kFloat32)
+        return average_in_place<float>(own, sum, length(part), n.post);
+      return average_in_place<double>(own, sum, length(part), n.post);
+    }
+    const void* sources[2] = {sum, own};
     void* output = own;
     kernels().reduce(
         {n.slot_dtype, n.op, length(part), sources, 2, &output, 1, is_last ? n.post : Scale{}});

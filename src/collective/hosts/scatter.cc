@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "collective/hosts/exchange.h"
+#include "collective/hosts/two_level.h"
 
 namespace hvd::hosts {
 namespace {
@@ -45,7 +46,7 @@ class Scatter final : public native::Task {
         hosts_(hosts),
         x_(x),
         n_(x.numeric),
-        between_{n_.slot_dtype, n_.slot_dtype, n_.op, Scale{}, n_.post},
+        levels_(TwoLevel::of(n_, hosts.layout())),
         chunk_bytes_(chunk_bytes_for(x, hosts.layout().host_count())),
         step_(chunk_bytes_ / std::max(n_.slot_bytes(), n_.element_bytes())),
         mine_(chunks_of(hosts.me())) {
@@ -175,7 +176,7 @@ class Scatter final : public native::Task {
       sources[member] = staging(member, reduced_);
     void* target = to;
     kernels().reduce({n_.slot_dtype, n_.op, count, sources, static_cast<unsigned>(local_.size()),
-                      &target, 1, Scale{}});
+                      &target, 1, levels_.inside(static_cast<size_t>(local_.size()))});
   }
 
   bool send_sum(const Chunk& chunk) {
@@ -199,8 +200,9 @@ class Scatter final : public native::Task {
     }
     const auto my_host = static_cast<unsigned>(hosts_.my_host());
     const uint64_t count = count_of({hosts_.me(), combined_});
-    native::combine(between_, {sums, static_cast<unsigned>(host_count()), my_host, sums[my_host],
-                               result(), nullptr, count});
+    combine_between(hosts_.layout(), levels_.between,
+                    {sums, static_cast<unsigned>(host_count()), my_host, sums[my_host], result(),
+                     nullptr, count});
     if (x_.out != nullptr)
       native::get(n_, x_.out + combined_ * step_ * n_.element_bytes(), result(), count);
     ++combined_;
@@ -211,7 +213,8 @@ class Scatter final : public native::Task {
   Link& local_;
   HostLink& hosts_;
   const Exchange& x_;
-  const Numeric n_, between_;
+  const Numeric n_;
+  const TwoLevel levels_;
   const size_t chunk_bytes_;
   const uint64_t step_;  // elements of a whole chunk
   const uint32_t mine_;  // chunks of this member's block

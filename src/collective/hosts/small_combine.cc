@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "collective/hosts/two_level.h"
 #include "shm/job_layout.h"
 
 namespace hvd::hosts {
@@ -28,7 +29,7 @@ void combine_by_host(const HostLayout& layout, const Numeric& n, const Combine& 
   std::byte* const memory = scratch(hosts + 2);
   std::byte* const mine = memory + hosts * kBlockBytes;
   std::byte* const result = mine + kBlockBytes;
-  const Numeric between{n.slot_dtype, n.slot_dtype, n.op, Scale{}, n.post};
+  const TwoLevel levels = TwoLevel::of(n, layout);
   const auto my_host = static_cast<unsigned>(layout.host(static_cast<int>(args.own)));
   for (size_t at = 0; at < args.count; at += kBlockElements) {
     const size_t count = std::min(kBlockElements, args.count - at);
@@ -43,11 +44,12 @@ void combine_by_host(const HostLayout& layout, const Numeric& n, const Combine& 
       }
       void* sum = memory + host * kBlockBytes;
       kernels().reduce({n.slot_dtype, n.op, count, sources, static_cast<unsigned>(members.size()),
-                        &sum, 1, Scale{}});
+                        &sum, 1, levels.inside(members.size())});
       of_host[host] = static_cast<const std::byte*>(sum);
     }
-    native::combine(between, {of_host, static_cast<unsigned>(hosts), my_host, of_host[my_host],
-                              result, nullptr, count});
+    combine_between(
+        layout, levels.between,
+        {of_host, static_cast<unsigned>(hosts), my_host, of_host[my_host], result, nullptr, count});
     native::get(n, args.out == nullptr ? nullptr : args.out + at * n.element_bytes(), result,
                 count);
   }

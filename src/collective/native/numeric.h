@@ -1,8 +1,10 @@
 // numeric.h - how the elements of one reduction are carried and combined: dtype, wire type,
 // factors. Slots hold elements in `slot_dtype`, already pre-scaled; a null input stands for zeros
 // (a joined rank), a null output for "not wanted". Every algorithm combines all sources at once, in
-// rank order, with one rounding: so results do not depend on the algorithm. Needs the engine role
-// (uses a scratch block of the thread).
+// rank order: so results do not depend on the algorithm. Roundings: what a slot holds is rounded to
+// `slot_dtype`, after pre-scaling; float32 and float64 round each addition, and an average once
+// more, except that equal elements are their own average; 16-bit floats are added in float32 and
+// rounded once, after post-scaling. Needs the engine role (uses a scratch block of the thread).
 #pragma once
 
 #include <cstddef>
@@ -22,6 +24,8 @@ struct Numeric {
   size_t slot_bytes() const { return dtype_bytes(slot_dtype); }
   // User elements and slot elements are the same bits.
   bool is_plain() const { return slot_dtype == dtype && pre.is_identity(); }
+  // An average of numbers that have fractions. (One of integers is a sum that is divided last.)
+  bool is_mean() const { return is_floating(slot_dtype) && post.divisor != 1; }
 };
 
 // slot = what a slot holds for these `count` elements of a user's buffer.
