@@ -4,6 +4,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 
 #include "collective/native/task.h"
 
@@ -36,14 +37,31 @@ DType adasum_work_dtype(DType dtype) {
   return dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
 }
 
+namespace {
+
+// A 16-bit tensor that is pre-scaled is one again before anything is done with it.
+void load_scaled(const Numeric& n, float* work, const std::byte* in, size_t count) {
+  uint16_t scaled[1024];
+  for (size_t at = 0; at < count; at += std::size(scaled)) {
+    const size_t here = std::min(std::size(scaled), count - at);
+    kernels().scale(n.dtype, scaled, in + at * sizeof(uint16_t), here, n.pre);
+    kernels().widen(n.dtype, work + at, scaled, here, Scale{});
+  }
+}
+
+}  // namespace
+
 void adasum_load(const Numeric& n, std::byte* work, const std::byte* in, size_t count) {
   const DType work_dtype = adasum_work_dtype(n.dtype);
+  auto* floats = reinterpret_cast<float*>(work);
   if (in == nullptr) {
     std::memset(work, 0, count * dtype_bytes(work_dtype));
-  } else if (n.dtype != work_dtype) {
-    kernels().widen(n.dtype, reinterpret_cast<float*>(work), in, count, n.pre);
-  } else {
+  } else if (n.dtype == work_dtype) {
     kernels().scale(n.dtype, work, in, count, n.pre);
+  } else if (n.pre.is_identity()) {
+    kernels().widen(n.dtype, floats, in, count, Scale{});
+  } else {
+    load_scaled(n, floats, in, count);
   }
 }
 

@@ -30,5 +30,24 @@ TEST(AdasumWeights, AZeroVectorCountsAsItIs) {
   EXPECT_EQ(adasum_weights(zero).right, 1.0);
 }
 
+TEST(AdasumLoad, RoundsWhatIsPrescaledToItsTypeBeforeItIsWidened) {
+  constexpr size_t kCount = 3001;  // several blocks
+  for (const DType dtype : {DType::kFloat16, DType::kBfloat16}) {
+    Numeric numeric;
+    numeric.dtype = numeric.slot_dtype = dtype;
+    numeric.pre = Scale{0.3, 1};
+    std::vector<uint16_t> in, rounded(kCount);
+    for (size_t i = 0; i < kCount; ++i) in.push_back(static_cast<uint16_t>(0x3c00 + i % 1000));
+    kernels().scale(dtype, rounded.data(), in.data(), kCount, numeric.pre);
+    std::vector<float> expected(kCount), loaded(kCount);
+    kernels().widen(dtype, expected.data(), rounded.data(), kCount, Scale{});
+
+    adasum_load(numeric, reinterpret_cast<std::byte*>(loaded.data()),
+                reinterpret_cast<const std::byte*>(in.data()), kCount);
+
+    EXPECT_EQ(loaded, expected);
+  }
+}
+
 }  // namespace
 }  // namespace hvd::native
