@@ -38,6 +38,37 @@ def test_average_is_the_default(dtype: torch.dtype, rank: int, size: int) -> Non
     assert_same(result, (sum_of(everybody(), (4, 5), torch.float64) / size).to(dtype))
 
 
+def equal_numbers(count: int, dtype: torch.dtype) -> torch.Tensor:
+    """Return numbers with all their digits in use, the same on every rank."""
+    return torch.randn(count, generator=torch.Generator().manual_seed(7), dtype=torch.float64).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOAT_DTYPES, ids=str)
+@pytest.mark.parametrize("count", [1, 100, 50000])
+def test_equal_numbers_are_their_own_average(count: int, dtype: torch.dtype) -> None:
+    mine = equal_numbers(count, dtype)
+
+    for _ in range(2):  # negotiated, then known
+        result = hvd.allreduce(mine, name=f"equal.{count}.{dtype}")
+        grouped = hvd.grouped_allreduce([mine, mine * 2], name=f"equal.group.{count}.{dtype}")
+
+        assert_same(result, mine)
+        assert_same(grouped[0], mine)
+        assert_same(grouped[1], mine * 2)
+
+
+@pytest.mark.parametrize("dtype", FLOAT_DTYPES, ids=str)
+@pytest.mark.parametrize("count", [1, 100, 50000])
+def test_prescaling_is_rounded_before_the_sum(count: int, dtype: torch.dtype, size: int) -> None:
+    mine = equal_numbers(count, dtype)
+
+    result = hvd.allreduce(mine, op=hvd.Sum, prescale_factor=0.3)
+    average = hvd.allreduce(mine, prescale_factor=0.3)
+
+    assert_same(result, mine * 0.3 * size)
+    assert_same(average, mine * 0.3)
+
+
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8], ids=str)
 def test_average_of_integers_truncates(dtype: torch.dtype, rank: int, size: int) -> None:
     result = hvd.allreduce(value_of(rank, (9,), dtype), op=hvd.Average)

@@ -42,6 +42,19 @@ def test_average_with_factors_and_compression(rank: int, size: int) -> None:
     torch.testing.assert_close(grouped[1], average, rtol=1e-2, atol=0)
 
 
+def test_equal_rows_are_their_own_average_and_scaled_one_by_one(rank: int, size: int) -> None:
+    mine = torch.randn(500, 9, generator=torch.Generator().manual_seed(7))
+
+    average = hvd.reducescatter(mine)
+    scaled = hvd.reducescatter(mine, op=hvd.Sum, prescale_factor=0.3)
+    grouped = hvd.grouped_reducescatter([mine, mine.double()], prescale_factor=0.3)
+
+    assert_same(average, rows_of(mine, rank, size))
+    assert_same(scaled, rows_of(mine * 0.3 * size, rank, size))
+    assert_same(grouped[0], rows_of(mine * 0.3, rank, size))
+    assert_same(grouped[1], rows_of(mine.double() * 0.3, rank, size))
+
+
 def test_process_set(process_set: hvd.ProcessSet, rank: int) -> None:
     members = process_set.ranks
     assert members is not None
