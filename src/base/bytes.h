@@ -8,6 +8,7 @@
 namespace hvd {
 
 inline constexpr size_t kCacheLine = 64;
+inline constexpr size_t kPageBytes = 4096;
 // Adjacent-line prefetch pairs lines, so what two ranks write lies two lines apart.
 inline constexpr size_t kLineSpacing = 128;
 

@@ -20,12 +20,6 @@ std::string to_hex(const net::Key& key) {
   return out;
 }
 
-// A scope means nothing on another host.
-std::vector<net::Address> without_scopes(std::vector<net::Address> addresses) {
-  for (net::Address& address : addresses) address.scope = 0;
-  return addresses;
-}
-
 Result<PmiMeeting> host_meeting(ProcessManager& pmi, const std::vector<net::Address>& usable,
                                 const std::optional<net::Key>& given, Deadline deadline) {
   auto key = given ? Result<net::Key>(*given) : net::Key::random();
@@ -34,7 +28,7 @@ Result<PmiMeeting> host_meeting(ProcessManager& pmi, const std::vector<net::Addr
   HVD_TRY_ASSIGN(auto thread, store::ServerThread::start(std::move(server)));
   HVD_TRY(pmi.put(kName,
                   encode_meeting(given ? std::nullopt : std::optional(*key),
-                                 without_scopes(thread->addresses()), pmi.longest_value()),
+                                 net::without_scopes(thread->addresses()), pmi.longest_value()),
                   deadline));
   HVD_TRY(pmi.barrier(deadline));
   return PmiMeeting{*key, thread->addresses(), std::move(thread)};

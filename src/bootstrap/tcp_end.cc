@@ -13,12 +13,6 @@ namespace {
 
 using topology::text_variable;
 
-// A scope means nothing on another host.
-std::vector<net::Address> without_scopes(std::vector<net::Address> addresses) {
-  for (net::Address& address : addresses) address.scope = 0;
-  return addresses;
-}
-
 }  // namespace
 
 Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environment& environment) {
@@ -49,7 +43,7 @@ Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environ
 
 Result<net::TcpPort> listen_at(TcpEnd& end) {
   HVD_TRY_ASSIGN(net::TcpPort port, net::TcpPort::listen(end.usable));
-  end.member.addresses = without_scopes(port.addresses());
+  end.member.addresses = net::without_scopes(port.addresses());
   return port;
 }
 

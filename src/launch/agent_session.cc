@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "launch/command_path.h"
 #include "launch/doctor_facts.h"
+#include "launch/now.h"
 #include "launch/pipes.h"
 #include "launch/prepare.h"
 
@@ -23,11 +24,9 @@ namespace {
 constexpr std::chrono::seconds kLauncherSilence{5};
 // Beyond this the ranks wait (their pipes are not read) until the launcher has caught up.
 constexpr size_t kHighWaterBytes = size_t{1} << 20;
-constexpr std::chrono::milliseconds kDrainTime{200};
-constexpr std::chrono::seconds kFarewellTime{5};  // without progress
-constexpr std::chrono::seconds kProbeTime{8};
-
-TimePoint now() { return Clock::steady().now(); }
+constexpr std::chrono::milliseconds kAgentDrainTime{200};
+constexpr std::chrono::seconds kLastWordsTime{5};  // without progress
+constexpr std::chrono::seconds kOneProbeTime{8};
 
 }  // namespace
 
@@ -233,7 +232,7 @@ Status AgentSession::probe_host(const std::string& payload) {
   HVD_TRY_ASSIGN(const ProbeOrder order, decode_probe_order(payload));
   if (!probe_key_) return corrupted("told to probe before the inquiry");
   send(FrameKind::kProbed,
-       encode(probe(order.host, order.addresses, *probe_key_, Deadline::after(kProbeTime))));
+       encode(probe(order.host, order.addresses, *probe_key_, Deadline::after(kOneProbeTime))));
   return Status::ok();
 }
 
@@ -338,11 +337,11 @@ bool AgentSession::is_done() const {
 
 void AgentSession::finish() {
   if (workers_) {
-    const Deadline drained = Deadline::after(kDrainTime);
+    const Deadline drained = Deadline::after(kAgentDrainTime);
     while (!workers_->is_output_closed() && !drained.passed()) {
       polls_.clear();
       workers_->watch(polls_, *this, [](OutputStream) { return true; });
-      polls_.wake_by(now() + drained.remaining(kDrainTime));
+      polls_.wake_by(now() + drained.remaining(kAgentDrainTime));
       polls_.wait();
     }
     workers_->close_output(*this);
@@ -368,15 +367,15 @@ void AgentSession::return_files() {
 // Sends until no more than so much is left, or nothing moves any more.
 void AgentSession::flush_down_to(size_t most_bytes) {
   flush();
-  Deadline farewell = Deadline::after(kFarewellTime);
+  Deadline farewell = Deadline::after(kLastWordsTime);
   while (has_launcher_ && to_launcher_.size() > most_bytes && !farewell.passed()) {
     const size_t before = to_launcher_.size();
     polls_.clear();
     polls_.watch(STDOUT_FILENO, POLLOUT, [] {});
-    polls_.wake_by(now() + farewell.remaining(kFarewellTime));
+    polls_.wake_by(now() + farewell.remaining(kLastWordsTime));
     polls_.wait();
     flush();
-    if (to_launcher_.size() < before) farewell = Deadline::after(kFarewellTime);
+    if (to_launcher_.size() < before) farewell = Deadline::after(kLastWordsTime);
   }
 }
 

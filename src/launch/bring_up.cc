@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "base/text.h"
+#include "launch/now.h"
 
 namespace hvd::launch {
 namespace {
@@ -16,8 +17,6 @@ constexpr size_t kNamedHosts = 3;
 // Quick starts need no progress line.
 constexpr std::chrono::milliseconds kProgressAfter{500};
 constexpr char kEraseLine[] = "\r\x1b[K";
-
-TimePoint now() { return Clock::steady().now(); }
 
 // Before kGo an agent has nothing to tell about ranks.
 class NoEvents final : public WorkerEvents {

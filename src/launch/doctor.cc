@@ -9,6 +9,7 @@
 #include "launch/engine_comparison.h"
 #include "launch/exit_status.h"
 #include "launch/flush.h"
+#include "launch/now.h"
 #include "launch/remote_host.h"
 #include "net/key.h"
 
@@ -25,8 +26,6 @@ void say(Terminal& terminal, std::string_view text) {
   terminal.out().append(text);
   flush_all(terminal, nullptr, Deadline::never());
 }
-
-TimePoint now() { return Clock::steady().now(); }
 
 class Doctor final : private WorkerEvents {
  public:

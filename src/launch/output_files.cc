@@ -21,7 +21,7 @@ Status make_directories(const std::string& directory) {
   return Status::ok();
 }
 
-Result<UniqueFd> create_file(const std::string& path) {
+Result<UniqueFd> create_output_file(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file.valid()) {
     return errno_status(concat("--output-filename: cannot write '", path, "'"), errno);
@@ -33,8 +33,8 @@ Result<UniqueFd> create_file(const std::string& path) {
 
 Result<OutputFiles> open_output_files(const std::string& directory) {
   HVD_TRY(make_directories(directory));
-  HVD_TRY_ASSIGN(UniqueFd out, create_file(concat(directory, "/stdout")));
-  HVD_TRY_ASSIGN(UniqueFd err, create_file(concat(directory, "/stderr")));
+  HVD_TRY_ASSIGN(UniqueFd out, create_output_file(concat(directory, "/stdout")));
+  HVD_TRY_ASSIGN(UniqueFd err, create_output_file(concat(directory, "/stderr")));
   return OutputFiles{.out = std::move(out), .err = std::move(err)};
 }
 

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "launch/command_path.h"
+#include "launch/now.h"
 #include "launch/pipes.h"
 #include "launch/spawn.h"
 
@@ -26,8 +27,6 @@ constexpr std::chrono::seconds kFarewellTime{1};
 constexpr int kShellNotFound = 127;
 constexpr int kShellNotExecutable = 126;
 constexpr int kSshFailed = 255;
-
-TimePoint now() { return Clock::steady().now(); }
 
 }  // namespace
 

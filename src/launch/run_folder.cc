@@ -34,7 +34,7 @@ Status write_all(int fd, std::string_view bytes, const std::string& path) {
   return Status::ok();
 }
 
-Result<UniqueFd> create_file(const std::string& path) {
+Result<UniqueFd> create_private_file(const std::string& path) {
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.valid()) return errno_status(concat("cannot make '", path, "'"), errno);
   return file;
@@ -48,7 +48,7 @@ Result<RunFolder> RunFolder::create(const std::string& parent, std::string_view 
     return errno_status(concat("cannot make a folder for the function in '", parent, "'"), errno);
   }
   RunFolder folder(std::move(path));
-  HVD_TRY_ASSIGN(const UniqueFd file, create_file(function_path(folder.path_)));
+  HVD_TRY_ASSIGN(const UniqueFd file, create_private_file(function_path(folder.path_)));
   HVD_TRY(write_all(file.get(), function, function_path(folder.path_)));
   return folder;
 }
@@ -105,7 +105,7 @@ Status ReturnedFiles::take(const FilePiece& piece) {
   const std::string incoming = path + ".incoming";
   UniqueFd& fd = open_[{piece.rank, piece.file}];
   if (!fd.valid()) {
-    HVD_TRY_ASSIGN(fd, create_file(incoming));
+    HVD_TRY_ASSIGN(fd, create_private_file(incoming));
   }
   HVD_TRY(write_all(fd.get(), piece.bytes, incoming));
   if (!piece.is_last) return Status::ok();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "launch/now.h"
 
 namespace hvd::launch {
 namespace {
@@ -25,8 +26,6 @@ constexpr Nanoseconds kSilenceWhileEnding = std::chrono::seconds(3);
 constexpr Nanoseconds kGoneBefore = std::chrono::milliseconds(1500);
 // What a rank that has shut down needs to end; one that goes on instead costs the others this time.
 constexpr Nanoseconds kLeavingTime = std::chrono::seconds(2);
-
-TimePoint now() { return Clock::steady().now(); }
 
 }  // namespace
 

@@ -8,7 +8,7 @@
 namespace hvd::launch {
 namespace {
 
-constexpr int64_t kMebibyte = int64_t{1} << 20;
+constexpr int64_t kBytesPerMebibyte = int64_t{1} << 20;
 constexpr std::array<std::string_view, 6> kLogLevels = {"TRACE",   "DEBUG", "INFO",
                                                         "WARNING", "ERROR", "FATAL"};
 
@@ -30,7 +30,7 @@ Result<std::string> variable_text(const TunableInfo& info, std::string_view text
     }
     case TunableKind::kMebibytes: {
       HVD_TRY_ASSIGN(const int64_t value, parse_integer(text, whole));
-      return concat(value * kMebibyte);
+      return concat(value * kBytesPerMebibyte);
     }
     case TunableKind::kDecimal: {
       HVD_TRY_ASSIGN(const double value, parse_decimal(text, info.range));

@@ -23,7 +23,7 @@ constexpr KindSet kByRows = {Kind::kAllgather, Kind::kAlltoall, Kind::kReducesca
 constexpr KindSet kWorksWithJoined = {Kind::kAllreduce, Kind::kAdasum, Kind::kJoin};
 
 // Everything is compared with the request of the lowest set rank that has not joined.
-struct Requests {
+struct Compared {
   const ValidateInput& input;
   size_t first_rank;
   const Request& first;
@@ -43,7 +43,7 @@ struct Topic {
 constexpr Topic after_kind(std::string_view text) { return {text, Topic::Form::kAfterKind}; }
 
 // "Mismatched data types: rank 0 sent float32, rank 3 sent float16"
-std::string mismatch(const Requests& all, size_t other_rank, Topic topic,
+std::string mismatch(const Compared& all, size_t other_rank, Topic topic,
                      std::string_view first_text, std::string_view other_text) {
   const bool with_kind = topic.form == Topic::Form::kAfterKind;
   return concat("Mismatched ", with_kind ? wire::kind_name(all.first.kind) : "",
@@ -53,7 +53,7 @@ std::string mismatch(const Requests& all, size_t other_rank, Topic topic,
 
 // `same(first, other)` and, if not, `text(request)` for both.
 template <typename Same, typename Text>
-std::string compare(const Requests& all, Topic topic, Same same, Text text) {
+std::string compare(const Compared& all, Topic topic, Same same, Text text) {
   for (size_t r = all.first_rank + 1; r < all.size(); ++r) {
     const Request* other = all.at(r);
     if (other == nullptr || same(all.first, *other)) continue;
@@ -64,7 +64,7 @@ std::string compare(const Requests& all, Topic topic, Same same, Text text) {
 
 // The same, tensor by tensor. Kinds or counts may still differ, so it stops at the shorter list.
 template <typename Same, typename Text>
-std::string compare_tensors(const Requests& all, Topic topic, Same same, Text text) {
+std::string compare_tensors(const Compared& all, Topic topic, Same same, Text text) {
   for (size_t r = all.first_rank + 1; r < all.size(); ++r) {
     if (all.at(r) == nullptr) continue;
     const std::vector<TensorSpec>& others = all.at(r)->tensors;
@@ -80,7 +80,7 @@ std::string compare_tensors(const Requests& all, Topic topic, Same same, Text te
 
 // First problem(tensor) of any rank, which is named.
 template <typename Problem>
-std::string each_tensor(const Requests& all, Problem problem) {
+std::string each_tensor(const Compared& all, Problem problem) {
   for (size_t r = all.first_rank; r < all.size(); ++r) {
     if (all.at(r) == nullptr) continue;
     for (size_t i = 0; i < all.at(r)->tensors.size(); ++i) {
@@ -99,7 +99,7 @@ std::string tensor_shape_text(const TensorSpec& tensor) { return wire::shape_tex
 
 // Members can be compared one by one only if the lists are alike. Where the kinds differ as well,
 // that is the better message, and the rule for kinds gives it.
-std::string group_sizes(const Requests& all) {
+std::string group_sizes(const Compared& all) {
   return compare(
       all, {"group sizes"},
       [](const Request& a, const Request& b) {
@@ -108,7 +108,7 @@ std::string group_sizes(const Requests& all) {
       [](const Request& request) { return concat(request.tensors.size(), " tensors"); });
 }
 
-std::string member_names(const Requests& all) {
+std::string member_names(const Compared& all) {
   for (size_t r = all.first_rank + 1; r < all.size(); ++r) {
     if (all.at(r) == nullptr || all.at(r)->kind != all.first.kind) continue;
     for (size_t i = 0; i < all.first.tensors.size(); ++i) {
@@ -122,24 +122,24 @@ std::string member_names(const Requests& all) {
   return {};
 }
 
-std::string dtypes(const Requests& all) {
+std::string dtypes(const Compared& all) {
   return compare_tensors(
       all, {"data types"}, [](const auto& a, const auto& b) { return a.dtype == b.dtype; },
       [](const TensorSpec& tensor) { return dtype_name(tensor.dtype); });
 }
 
-std::string kinds(const Requests& all) {
+std::string kinds(const Compared& all) {
   return compare(
       all, {"operations"}, [](const Request& a, const Request& b) { return a.kind == b.kind; },
       [](const Request& request) { return wire::kind_name(request.kind); });
 }
 
-std::string shapes(const Requests& all) {
+std::string shapes(const Compared& all) {
   const auto same = [](const TensorSpec& a, const TensorSpec& b) { return a.shape == b.shape; };
   return compare_tensors(all, after_kind("tensor shapes"), same, tensor_shape_text);
 }
 
-std::string factors(const Requests& all) {
+std::string factors(const Compared& all) {
   const auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
   return compare(
       all, {"prescale and/or postscale factors"},
@@ -151,14 +151,14 @@ std::string factors(const Requests& all) {
       });
 }
 
-std::string reduce_ops(const Requests& all) {
+std::string reduce_ops(const Compared& all) {
   return compare(
       all, {"reduction operation"},
       [](const Request& a, const Request& b) { return a.reduce_op == b.reduce_op; },
       [](const Request& request) { return reduce_op_name(request.reduce_op); });
 }
 
-std::string wire_dtypes(const Requests& all) {
+std::string wire_dtypes(const Compared& all) {
   return compare(
       all, {"wire data types"},
       [](const Request& a, const Request& b) { return a.wire_dtype == b.wire_dtype; },
@@ -168,7 +168,7 @@ std::string wire_dtypes(const Requests& all) {
       });
 }
 
-std::string joined_ranks(const Requests& all) {
+std::string joined_ranks(const Compared& all) {
   std::vector<int32_t> joined;
   for (size_t r = 0; r < all.size(); ++r) {
     if (all.at(r) == nullptr) joined.push_back(all.global_rank(r));
@@ -184,13 +184,13 @@ std::string joined_ranks(const Requests& all) {
   return text;
 }
 
-std::string scalars(const Requests& all) {
+std::string scalars(const Compared& all) {
   return each_tensor(all, [](const TensorSpec& tensor) {
     return std::string(tensor.shape.empty() ? "a rank-zero tensor is not allowed here" : "");
   });
 }
 
-std::string inner_dimensions(const Requests& all) {
+std::string inner_dimensions(const Compared& all) {
   const auto same = [](const TensorSpec& a, const TensorSpec& b) {
     return a.shape.size() == b.shape.size() &&
            std::equal(a.shape.begin() + 1, a.shape.end(), b.shape.begin() + 1);
@@ -200,30 +200,30 @@ std::string inner_dimensions(const Requests& all) {
   return text.empty() ? text : text + "; only the first dimension may differ";
 }
 
-std::string splits(const Requests& all) {
+std::string splits(const Compared& all) {
   const size_t set_size = all.size();
   return each_tensor(
       all, [set_size](const TensorSpec& tensor) { return splits_problem(tensor, set_size); });
 }
 
-std::string roots(const Requests& all) {
+std::string roots(const Compared& all) {
   return compare(
       all, after_kind("root ranks"),
       [](const Request& a, const Request& b) { return a.root_rank == b.root_rank; },
       [](const Request& request) { return concat("root rank ", request.root_rank); });
 }
 
-std::string process_set_ranks(const Requests& all) {
+std::string process_set_ranks(const Compared& all) {
   const auto same = [](const Request& a, const Request& b) { return a.ranks == b.ranks; };
   return compare(all, {"process set ranks"}, same, ranks_text);
 }
 
-std::string process_set_ids(const Requests& all) {
+std::string process_set_ids(const Compared& all) {
   const auto same = [](const Request& a, const Request& b) { return a.ranks == b.ranks; };
   return compare(all, {"process set ids"}, same, ranks_text);
 }
 
-std::string devices(const Requests& all) {
+std::string devices(const Compared& all) {
   return compare(
       all, after_kind("CPU/GPU device selection"),
       [](const Request& a, const Request& b) { return (a.device < 0) == (b.device < 0); },
@@ -239,7 +239,7 @@ enum class After : uint8_t {
 
 struct Rule {
   KindSet kinds;
-  std::string (*problem)(const Requests&);
+  std::string (*problem)(const Compared&);
   After after = After::kSuccess;
 };
 
@@ -264,7 +264,7 @@ constexpr Rule kRules[] = {
     {kEveryKind, devices},
 };
 
-std::string first_problem(const Requests& all) {
+std::string first_problem(const Compared& all) {
   std::string found;
   for (const Rule& rule : kRules) {
     if (!rule.kinds.contains(all.first.kind)) continue;
@@ -282,7 +282,7 @@ Result<Plan> validate(const ValidateInput& input) {
   HVD_ASSERT(input.requests.size() == input.global_ranks.size(), "one request per set rank");
   const auto present = std::ranges::find_if(input.requests, [](auto* r) { return r != nullptr; });
   HVD_ASSERT(present != input.requests.end(), "without a request there is nothing to negotiate");
-  const Requests all = {.input = input,
+  const Compared all = {.input = input,
                         .first_rank = static_cast<size_t>(present - input.requests.begin()),
                         .first = **present};
   if (const std::string text = first_problem(all); !text.empty()) {

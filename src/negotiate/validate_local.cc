@@ -198,14 +198,14 @@ std::string process_set_id(const Request& request, Ranks) {
   return concat("expected the id of an added process set, got ", request.ranks[0]);
 }
 
-struct Rule {
+struct LocalRule {
   KindSet kinds;
   std::string (*problem)(const Request&, Ranks);
   StatusCode code = StatusCode::kInvalidArgument;
 };
 
 // In order; later rules rely on earlier ones (splits on shapes and on the number of tensors).
-constexpr Rule kRules[] = {
+constexpr LocalRule kLocalRules[] = {
     {{Kind::kReducescatter}, reducescatter_op, StatusCode::kAborted},
     {kEveryKind, tensor_count},
     {kEveryKind, name_length},
@@ -236,7 +236,7 @@ std::string label(const Request& request) {
 }  // namespace
 
 Status validate_local(const Request& request, std::span<const int32_t> global_ranks) {
-  for (const Rule& rule : kRules) {
+  for (const LocalRule& rule : kLocalRules) {
     if (!rule.kinds.contains(request.kind)) continue;
     if (std::string text = rule.problem(request, global_ranks); !text.empty()) {
       return {rule.code, concat(label(request), ": ", text)};

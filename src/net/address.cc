@@ -160,6 +160,11 @@ Result<Address> from_socket_address(const sockaddr* address) {
       concat("expected an IPv4 or IPv6 address, got family ", int{address->sa_family}));
 }
 
+std::vector<Address> without_scopes(std::vector<Address> addresses) {
+  for (Address& address : addresses) address.scope = 0;
+  return addresses;
+}
+
 bool shares_prefix(const Address& a, const Address& b, int prefix_length) {
   if (a.family != b.family) return false;
   for (int bit = 0; bit < prefix_length; bit += 8) {

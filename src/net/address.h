@@ -52,6 +52,9 @@ SocketAddress to_socket_address(const Address& address);
 // Fails for families other than IPv4 and IPv6.
 Result<Address> from_socket_address(const sockaddr* address);
 
+// A scope means nothing on another host.
+std::vector<Address> without_scopes(std::vector<Address> addresses);
+
 // Do the first `prefix_length` bits agree? False between families.
 bool shares_prefix(const Address& a, const Address& b, int prefix_length);
 

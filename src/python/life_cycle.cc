@@ -17,7 +17,7 @@ namespace hvd::python {
 namespace {
 
 // Read by deleters on any thread; they need no more than a number that changes.
-std::atomic<uint64_t> life{0};
+std::atomic<uint64_t> this_life{0};
 
 // An init that Ctrl-C interrupted is still inside the core, and shutdown would wait for it.
 std::atomic<int> running_inits{0};
@@ -95,7 +95,7 @@ PyObject* start(const std::shared_ptr<InitOptions>& options, PyObject* store = n
     if (store != nullptr) options->options.exchange = exchange.functions();
     const hvd_status status = hvd_init(&options->options);
     if (status == HVD_OK) {
-      life.fetch_add(1);
+      this_life.fetch_add(1);
       Completions::instance().open();
     }
     running_inits.fetch_sub(1);
@@ -108,7 +108,7 @@ PyObject* start(const std::shared_ptr<InitOptions>& options, PyObject* store = n
 
 }  // namespace
 
-uint64_t current_life() { return life.load(std::memory_order_acquire); }
+uint64_t current_life() { return this_life.load(std::memory_order_acquire); }
 
 PyObject* init(Arguments arguments) {
   Reader reader(arguments);
@@ -126,7 +126,7 @@ PyObject* init_mpi(Arguments arguments) {
 PyObject* shutdown(Arguments) {
   if (running_inits.load() != 0) Py_RETURN_NONE;
   Handles::instance().shutdown_begins();
-  life.fetch_add(1);  // first: a deleter that comes later finds nothing to free
+  this_life.fetch_add(1);  // first: a deleter that comes later finds nothing to free
   const hvd_status status = without_gil([] { return hvd_shutdown(); });
   Completions::instance().close();
   Handles::instance().shutdown_ends();

@@ -8,10 +8,9 @@
 namespace hvd::shm {
 namespace {
 
-constexpr size_t kPage = 4096;
 // Buffers of different ranks at the same offset must not be a large power of two apart: measured to
 // be several times slower. Each buffer is followed by an odd number of spare pages.
-constexpr size_t kStagger = kPage + Arena::kAlignment;
+constexpr size_t kStagger = kPageBytes + Arena::kAlignment;
 
 }  // namespace
 
@@ -23,7 +22,7 @@ Result<std::byte*> Arena::alloc(size_t bytes) {
         concat("buffer alloc: ", bytes, " bytes asked for, the shared arena of a rank has ", bytes_,
                " (HOROVOD_SHM_BUFFER_BYTES)"));
   }
-  const size_t need = align_up(bytes + kStagger, kPage);
+  const size_t need = align_up(bytes + kStagger, kPageBytes);
   size_t at = 0;
   {
     MutexLock lock(mutex_);

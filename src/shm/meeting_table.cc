@@ -15,7 +15,6 @@ namespace {
 
 // A walk over the table takes microseconds. Whoever holds the lock this long was stopped.
 constexpr auto kLockTime = std::chrono::seconds(10);
-constexpr uint64_t kPage = 4096;
 
 std::string shown(std::string_view key) {
   constexpr size_t kShown = 60;
@@ -221,7 +220,7 @@ Result<MeetingPlace> MeetingTable::come(std::string_view key, const std::vector<
     }
     place.index = static_cast<uint32_t>(e - board_.entries);
     place.generation = e->generation.load();
-    if (e->bytes != bytes || e->offset % kPage != 0 || bytes > job_.met_pool_bytes() ||
+    if (e->bytes != bytes || e->offset % kPageBytes != 0 || bytes > job_.met_pool_bytes() ||
         e->offset > job_.met_pool_bytes() - bytes) {
       return corrupted(concat("meet ", shown(key), ": the table gives it ", e->bytes,
                               " bytes at offset ", e->offset));

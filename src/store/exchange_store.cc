@@ -8,7 +8,7 @@ namespace {
 constexpr int32_t kTimeIsOver = 1;
 // Enough for the roster of some tens of ranks; a larger value is asked for once more.
 constexpr size_t kFirstBufferBytes = 16 << 10;
-constexpr size_t kMostValueBytes = 256u << 20;
+constexpr size_t kMostExchangedBytes = 256u << 20;
 
 }  // namespace
 
@@ -34,9 +34,9 @@ Result<std::string> ExchangeStore::get(std::string_view key, Deadline deadline) 
       return Status(StatusCode::kTimedOut, concat("store: nobody set '", name, "' in time"));
     }
     if (rc != 0) return unknown_error(concat("store: getting '", name, "' failed with code ", rc));
-    if (bytes > kMostValueBytes) {
-      return corrupted(
-          concat("store: '", name, "' has ", bytes, " bytes, expected at most ", kMostValueBytes));
+    if (bytes > kMostExchangedBytes) {
+      return corrupted(concat("store: '", name, "' has ", bytes, " bytes, expected at most ",
+                              kMostExchangedBytes));
     }
     if (bytes <= buffer.size()) {
       buffer.resize(bytes);

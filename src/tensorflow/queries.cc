@@ -36,7 +36,7 @@ void* create_for_set(TF_OpKernelConstruction* construction) {
   return query;
 }
 
-void compute(void* kernel, TF_OpKernelContext* context) {
+void compute_query(void* kernel, TF_OpKernelContext* context) {
   const Query& query = *static_cast<const Query*>(kernel);
   Status status;
   const Tensor output(
@@ -46,13 +46,13 @@ void compute(void* kernel, TF_OpKernelContext* context) {
   std::memcpy(api().TensorData(output.get()), &value, sizeof(value));
 }
 
-void destroy(void* kernel) { delete static_cast<Query*>(kernel); }
+void destroy_query(void* kernel) { delete static_cast<Query*>(kernel); }
 
 void define(const char* name, CreateFunction create_query,
             std::initializer_list<const char*> attributes, std::string& problems) {
   register_op({name, attributes, {}, {"output: int32"}, &output_is_scalar, Effects::kStateful},
               problems);
-  register_kernel(name, create_query, &compute, &destroy, problems);
+  register_kernel(name, create_query, &compute_query, &destroy_query, problems);
 }
 
 }  // namespace

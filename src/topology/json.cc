@@ -69,7 +69,7 @@ class Parser {
       const bool is_string = at('"');
       HVD_TRY_ASSIGN(auto item, value(depth + 1));
       only_strings = only_strings && is_string;
-      if (is_string) all.push_back(std::move(item->front()));
+      if (is_string && item) all.push_back(std::move(item->front()));
     } while (take(','));
     HVD_TRY(expect(']'));
     return only_strings ? std::optional(std::move(all)) : std::optional<Strings>();

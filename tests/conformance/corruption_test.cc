@@ -25,11 +25,12 @@ void damage_and_wait(const std::function<void(shm::Job&)>& damage) {
       kRanks,
       [&](TestRank& r) {
         std::vector<float> data(20000, 1.0f);
-        ASSERT_TRUE(r.run(Call{.name = "before", .shape = {20000}}, data.data(), data.data()));
+        ASSERT_TRUE(
+            r.run(EngineCall{.name = "before", .shape = {20000}}, data.data(), data.data()));
         ++ready;
         while (ready < kRanks) std::this_thread::yield();
         if (r.rank() == 1) damage(*jobs[1]);
-        const Call call{.name = r.rank() == 0 ? "left" : "right", .shape = {20000}};
+        const EngineCall call{.name = r.rank() == 0 ? "left" : "right", .shape = {20000}};
         const Status status = r.run(call, data.data(), data.data(),
                                     Deadline::after(std::chrono::seconds(10 * kTimeFactor)));
         EXPECT_EQ(status.code(), StatusCode::kCorrupted)

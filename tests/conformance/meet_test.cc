@@ -20,8 +20,8 @@ Deadline soon() { return Deadline::after(std::chrono::seconds(60)); }
 void expect_sum(TestRank& rank, int32_t set, const std::string& name, int64_t count,
                 size_t members) {
   std::vector<float> values(static_cast<size_t>(count), 1.0f);
-  const Status status =
-      rank.run(Call{.name = name, .set = set, .shape = {count}}, values.data(), values.data());
+  const Status status = rank.run(EngineCall{.name = name, .set = set, .shape = {count}},
+                                 values.data(), values.data());
   ASSERT_TRUE(status) << status.message();
   EXPECT_EQ(values, std::vector<float>(values.size(), static_cast<float>(members)));
 }

@@ -39,10 +39,10 @@ TEST_P(Operations, AllreduceOfEveryDtypeAndOpEqualsTheReferenceBitForBit) {
           const Bytes expected =
               reference_allreduce({code(dtype), static_cast<hvd_reduce_op>(op), 1.0, 1.0},
                                   make_data_of_all(r.size(), spec));
-          Call call{.op = op,
-                    .dtype = dtype,
-                    .name = call_name("ar", dtype, count, static_cast<int>(op)),
-                    .shape = {static_cast<int64_t>(count)}};
+          EngineCall call{.op = op,
+                          .dtype = dtype,
+                          .name = call_name("ar", dtype, count, static_cast<int>(op)),
+                          .shape = {static_cast<int64_t>(count)}};
           for (int repeat = 0; repeat < 2; ++repeat) {  // negotiated, then from the cache
             Bytes data = make_data(spec);
             const Status status = r.run(call, data.data(), data.data());
@@ -67,10 +67,10 @@ TEST_P(Operations, SharedBuffersGiveTheSameBitsAsPrivateOnes) {
         const Bytes input = make_data(spec);
         auto memory = r.engine().alloc_buffer(input.size());
         ASSERT_TRUE(memory) << memory.status().message();
-        Call call{.op = ReduceOp::kAverage,
-                  .dtype = dtype,
-                  .name = call_name("sh", dtype, count, 0),
-                  .shape = {static_cast<int64_t>(count)}};
+        EngineCall call{.op = ReduceOp::kAverage,
+                        .dtype = dtype,
+                        .name = call_name("sh", dtype, count, 0),
+                        .shape = {static_cast<int64_t>(count)}};
         for (int repeat = 0; repeat < 3; ++repeat) {
           std::memcpy(*memory, input.data(), input.size());
           ASSERT_TRUE(r.run(call, *memory, *memory));
@@ -98,7 +98,7 @@ TEST_P(Operations, SharedOnSomeRanksOnlyTakesThePrivatePath) {
     Bytes mine = make_data(spec);
     auto memory = r.engine().alloc_buffer(mine.size());
     ASSERT_TRUE(memory);
-    Call call{.name = "mixed", .shape = {kCount}};
+    EngineCall call{.name = "mixed", .shape = {kCount}};
     for (int repeat = 0; repeat < 3; ++repeat) {
       void* data = r.rank() == 0 ? *memory : mine.data();
       const Bytes input = make_data(spec);
@@ -118,11 +118,11 @@ TEST_P(Operations, FactorsScaleEveryNumericDtype) {
         const DataSpec spec{r.rank(), code(dtype), count, 3};
         const Bytes expected = reference_allreduce({code(dtype), HVD_OP_SUM, 2.0, 0.5},
                                                    make_data_of_all(r.size(), spec));
-        Call call{.dtype = dtype,
-                  .name = call_name("scale", dtype, count, 0),
-                  .prescale = 2.0,
-                  .postscale = 0.5,
-                  .shape = {static_cast<int64_t>(count)}};
+        EngineCall call{.dtype = dtype,
+                        .name = call_name("scale", dtype, count, 0),
+                        .prescale = 2.0,
+                        .postscale = 0.5,
+                        .shape = {static_cast<int64_t>(count)}};
         for (int repeat = 0; repeat < 2; ++repeat) {
           const Bytes input = make_data(spec);
           Bytes output(input.size());
@@ -142,10 +142,10 @@ TEST_P(Operations, WireTypesGiveEqualBitsOnAllRanksCloseToTheSum) {
         const DataSpec spec{r.rank(), HVD_FLOAT32, count, 9};
         const Bytes expected = reference_allreduce({HVD_FLOAT32, HVD_OP_AVERAGE, 1.0, 1.0},
                                                    make_data_of_all(r.size(), spec));
-        Call call{.op = ReduceOp::kAverage,
-                  .name = "wire",
-                  .wire = wire,
-                  .shape = {static_cast<int64_t>(count)}};
+        EngineCall call{.op = ReduceOp::kAverage,
+                        .name = "wire",
+                        .wire = wire,
+                        .shape = {static_cast<int64_t>(count)}};
         Bytes once;
         for (int repeat = 0; repeat < 2; ++repeat) {
           Bytes data = make_data(spec);
@@ -179,10 +179,10 @@ TEST_P(Operations, AllgatherTakesDifferentFirstDimensions) {
         inputs.push_back(make_data({rank, HVD_INT32, static_cast<size_t>(own) * 5, 2}));
         if (rank == r.rank()) mine = {own, 5};
       }
-      Call call{.kind = wire::Kind::kAllgather,
-                .dtype = DType::kInt32,
-                .name = "ag" + std::to_string(rows),
-                .shape = mine};
+      EngineCall call{.kind = wire::Kind::kAllgather,
+                      .dtype = DType::kInt32,
+                      .name = "ag" + std::to_string(rows),
+                      .shape = mine};
       for (int repeat = 0; repeat < 2; ++repeat) {
         auto output = r.gather(call, inputs[static_cast<size_t>(r.rank())].data());
         ASSERT_TRUE(output) << output.status().message();
@@ -197,11 +197,11 @@ TEST_P(Operations, BroadcastSendsTheRootsDataFromEveryRoot) {
     for (int root = 0; root < r.size(); ++root) {
       for (const size_t count : kCounts) {
         const Bytes expected = make_data({root, HVD_FLOAT64, count, 4});
-        Call call{.kind = wire::Kind::kBroadcast,
-                  .dtype = DType::kFloat64,
-                  .name = "bc" + std::to_string(root) + "." + std::to_string(count),
-                  .root = root,
-                  .shape = {static_cast<int64_t>(count)}};
+        EngineCall call{.kind = wire::Kind::kBroadcast,
+                        .dtype = DType::kFloat64,
+                        .name = "bc" + std::to_string(root) + "." + std::to_string(count),
+                        .root = root,
+                        .shape = {static_cast<int64_t>(count)}};
         for (int repeat = 0; repeat < 2; ++repeat) {
           Bytes data = make_data({r.rank(), HVD_FLOAT64, count, 4});
           const Status status = r.run(call, data.data(), data.data());
@@ -227,10 +227,10 @@ TEST_P(Operations, AlltoallSendsSplitsAndKeepsTheOrderOfSenders) {
       }
       const auto me = static_cast<size_t>(r.rank());
       const auto rows = static_cast<int64_t>(inputs[me].size() / 12);
-      Call call{.kind = wire::Kind::kAlltoall,
-                .name = "a2a" + std::to_string(scale),
-                .shape = {rows, 3},
-                .splits = splits[me]};
+      EngineCall call{.kind = wire::Kind::kAlltoall,
+                      .name = "a2a" + std::to_string(scale),
+                      .shape = {rows, 3},
+                      .splits = splits[me]};
       for (int repeat = 0; repeat < 2; ++repeat) {
         auto output = r.gather(call, inputs[me].data());
         ASSERT_TRUE(output) << output.status().message();
@@ -250,11 +250,11 @@ TEST_P(Operations, ReducescatterDealsUnevenRows) {
             reference_reducescatter({{code(dtype), HVD_OP_AVERAGE, 1.0, 1.0}, rows, 7, r.rank()},
                                     make_data_of_all(r.size(), spec));
         const Bytes input = make_data(spec);
-        Call call{.kind = wire::Kind::kReducescatter,
-                  .op = ReduceOp::kAverage,
-                  .dtype = dtype,
-                  .name = call_name("rs", dtype, static_cast<size_t>(rows), 0),
-                  .shape = {rows, 7}};
+        EngineCall call{.kind = wire::Kind::kReducescatter,
+                        .op = ReduceOp::kAverage,
+                        .dtype = dtype,
+                        .name = call_name("rs", dtype, static_cast<size_t>(rows), 0),
+                        .shape = {rows, 7}};
         for (int repeat = 0; repeat < 2; ++repeat) {
           auto output = r.gather(call, input.data());
           ASSERT_TRUE(output) << output.status().message();
@@ -272,10 +272,10 @@ TEST_P(Operations, AdasumFollowsTheRuleForAnyNumberOfRanks) {
         const DataSpec spec{r.rank(), code(dtype), count, 8};
         const Bytes expected = reference_allreduce({code(dtype), HVD_OP_ADASUM, 1.0, 1.0},
                                                    make_data_of_all(r.size(), spec));
-        Call call{.op = ReduceOp::kAdasum,
-                  .dtype = dtype,
-                  .name = call_name("ada", dtype, count, 0),
-                  .shape = {static_cast<int64_t>(count)}};
+        EngineCall call{.op = ReduceOp::kAdasum,
+                        .dtype = dtype,
+                        .name = call_name("ada", dtype, count, 0),
+                        .shape = {static_cast<int64_t>(count)}};
         for (int repeat = 0; repeat < 2; ++repeat) {
           Bytes data = make_data(spec);
           const Status status = r.run(call, data.data(), data.data());
@@ -299,11 +299,11 @@ TEST_P(Operations, ProcessSetsWorkSideBySide) {
       [&](TestRank& r) {
         const auto& members = r.rank() % 2 == 0 ? even : odd;
         for (const size_t count : {size_t{3}, size_t{40000}}) {
-          Call inside{.name = "set" + std::to_string(count),
-                      .set = 1 + r.rank() % 2,
-                      .shape = {static_cast<int64_t>(count)}};
-          Call global{.name = "all" + std::to_string(count),
-                      .shape = {static_cast<int64_t>(count)}};
+          EngineCall inside{.name = "set" + std::to_string(count),
+                            .set = 1 + r.rank() % 2,
+                            .shape = {static_cast<int64_t>(count)}};
+          EngineCall global{.name = "all" + std::to_string(count),
+                            .shape = {static_cast<int64_t>(count)}};
           std::vector<Bytes> inputs;
           for (const int32_t rank : members)
             inputs.push_back(make_data({rank, HVD_FLOAT32, count, 1}));
@@ -345,15 +345,15 @@ TEST(LargeBlocks, ThatCachesCannotHoldArriveWhole) {
     }
     const auto me = static_cast<size_t>(r.rank());
     const std::vector<int64_t> shape = {static_cast<int64_t>(inputs[me].size())};
-    Call gather{.kind = wire::Kind::kAllgather,
-                .dtype = DType::kUint8,
-                .name = "large.gather",
-                .shape = shape};
-    Call exchange{.kind = wire::Kind::kAlltoall,
-                  .dtype = DType::kUint8,
-                  .name = "large.alltoall",
-                  .shape = shape,
-                  .splits = splits[me]};
+    EngineCall gather{.kind = wire::Kind::kAllgather,
+                      .dtype = DType::kUint8,
+                      .name = "large.gather",
+                      .shape = shape};
+    EngineCall exchange{.kind = wire::Kind::kAlltoall,
+                        .dtype = DType::kUint8,
+                        .name = "large.alltoall",
+                        .shape = shape,
+                        .splits = splits[me]};
 
     auto gathered = r.gather(gather, inputs[me].data());
     auto exchanged = r.gather(exchange, inputs[me].data());

@@ -13,13 +13,13 @@ namespace hvd::testing {
 namespace {
 
 struct Tensor {
-  Call call;
+  EngineCall call;
   std::vector<float> data;
 };
 
 size_t count_of(int index) {
-  constexpr size_t kCounts[] = {1, 20, 300, 2500, 30000, 7};
-  return kCounts[static_cast<size_t>(index) % std::size(kCounts)];
+  constexpr size_t kSizes[] = {1, 20, 300, 2500, 30000, 7};
+  return kSizes[static_cast<size_t>(index) % std::size(kSizes)];
 }
 
 float value_of(int rank, int index, int step) {
@@ -38,8 +38,8 @@ std::vector<Tensor> make_tensors(int count, const std::string& prefix) {
   for (int i = 0; i < count; ++i) {
     Tensor& t = tensors[static_cast<size_t>(i)];
     t.data.resize(count_of(i));
-    t.call =
-        Call{.name = prefix + std::to_string(i), .shape = {static_cast<int64_t>(t.data.size())}};
+    t.call = EngineCall{.name = prefix + std::to_string(i),
+                        .shape = {static_cast<int64_t>(t.data.size())}};
   }
   return tensors;
 }
@@ -149,7 +149,7 @@ TEST_P(Order, ARankFarAheadQueuesLocally) {
       }
       for (int i = 0; i < kCount; ++i) {
         values[static_cast<size_t>(i)] = value_of(r.rank(), i, round);
-        Call call{.name = "ahead" + std::to_string(i), .shape = {1}};
+        EngineCall call{.name = "ahead" + std::to_string(i), .shape = {1}};
         auto handle =
             r.submit(call, &values[static_cast<size_t>(i)], &values[static_cast<size_t>(i)]);
         ASSERT_TRUE(handle) << handle.status().message();
@@ -170,7 +170,7 @@ TEST_P(Order, ARankFarAheadQueuesLocally) {
 TEST_P(Order, ATensorThatWaitsLongDoesNotBlockTheOthers) {
   run_ranks(GetParam(), [](TestRank& r) {
     std::vector<float> late(500, value_of(r.rank(), 3, 0));
-    Call late_call{.name = "late", .shape = {500}};
+    EngineCall late_call{.name = "late", .shape = {500}};
     for (int round = 0; round < 3; ++round) {
       std::fill(late.begin(), late.end(), value_of(r.rank(), 3, round));
       uint64_t handle = 0;
@@ -181,8 +181,8 @@ TEST_P(Order, ATensorThatWaitsLongDoesNotBlockTheOthers) {
       }
       for (int i = 0; i < 1300; ++i) {  // several times around the ring
         float value = value_of(r.rank(), i, round);
-        ASSERT_TRUE(
-            r.run(Call{.name = "quick" + std::to_string(i % 5), .shape = {1}}, &value, &value));
+        ASSERT_TRUE(r.run(EngineCall{.name = "quick" + std::to_string(i % 5), .shape = {1}}, &value,
+                          &value));
         ASSERT_EQ(value, sum_of(r.size(), i, round));
       }
       if (r.rank() != 0) {
@@ -203,7 +203,8 @@ TEST_P(Order, ANameMayChangeItsShapeBetweenCalls) {
       const auto count = static_cast<int64_t>(i % 4 == 3 ? 5000 : 1 + i % 4);
       for (int repeat = 0; repeat < 2; ++repeat) {
         std::vector<float> data(static_cast<size_t>(count), value_of(r.rank(), i, repeat));
-        ASSERT_TRUE(r.run(Call{.name = "changes", .shape = {count}}, data.data(), data.data()));
+        ASSERT_TRUE(
+            r.run(EngineCall{.name = "changes", .shape = {count}}, data.data(), data.data()));
         for (const float value : data)
           ASSERT_EQ(value, sum_of(r.size(), i, repeat)) << "call " << i;
       }
@@ -215,10 +216,10 @@ TEST_P(Order, UnnamedOperationsMatchByOrderAndUseTheCache) {
   run_ranks(GetParam(), [](TestRank& r) {
     for (int i = 0; i < 50; ++i) {
       float value = value_of(r.rank(), i, 0);
-      ASSERT_TRUE(r.run(Call{.shape = {1}}, &value, &value));
+      ASSERT_TRUE(r.run(EngineCall{.shape = {1}}, &value, &value));
       ASSERT_EQ(value, sum_of(r.size(), i, 0));
       std::vector<float> pair(2, value_of(r.rank(), i, 1));
-      ASSERT_TRUE(r.run(Call{.shape = {2}}, pair.data(), pair.data()));
+      ASSERT_TRUE(r.run(EngineCall{.shape = {2}}, pair.data(), pair.data()));
       ASSERT_EQ(pair[1], sum_of(r.size(), i, 1));
     }
     EXPECT_GE(r.engine().statistics().cache_hits.get(), 98u);
@@ -231,10 +232,10 @@ TEST_P(Order, UnnamedOperationsWithDifferentShapesAreAnErrorOnAllRanks) {
     for (int repeat = 0; repeat < 3; ++repeat) {
       std::vector<float> data(8, 1.0f);
       const int64_t count = r.rank() == 1 ? 4 : 3;
-      const Status status = r.run(Call{.shape = {count}}, data.data(), data.data());
+      const Status status = r.run(EngineCall{.shape = {count}}, data.data(), data.data());
       EXPECT_EQ(status.code(), StatusCode::kPreconditionError) << status.message();
       float value = 1.0f;
-      ASSERT_TRUE(r.run(Call{.name = "fine", .shape = {1}}, &value, &value));
+      ASSERT_TRUE(r.run(EngineCall{.name = "fine", .shape = {1}}, &value, &value));
       EXPECT_EQ(value, static_cast<float>(r.size()));
     }
   });
@@ -247,7 +248,8 @@ TEST_P(Order, JoinedRanksContributeZeros) {
       const int steps = 2 + 3 * r.rank();
       for (int i = 0; i < steps; ++i) {
         std::vector<float> data(i % 2 == 0 ? 4 : 20000, 1.0f);
-        Call call{.name = "j" + std::to_string(i), .shape = {static_cast<int64_t>(data.size())}};
+        EngineCall call{.name = "j" + std::to_string(i),
+                        .shape = {static_cast<int64_t>(data.size())}};
         ASSERT_TRUE(r.run(call, data.data(), data.data()));
         int members = 0;
         for (int rank = 0; rank < r.size(); ++rank) members += i < 2 + 3 * rank ? 1 : 0;
@@ -259,7 +261,7 @@ TEST_P(Order, JoinedRanksContributeZeros) {
       EXPECT_EQ(*last, r.size() - 1);
     }
     float value = 1.0f;
-    ASSERT_TRUE(r.run(Call{.name = "after", .shape = {1}}, &value, &value));
+    ASSERT_TRUE(r.run(EngineCall{.name = "after", .shape = {1}}, &value, &value));
     EXPECT_EQ(value, static_cast<float>(r.size()));
   });
 }

@@ -24,8 +24,8 @@ TEST(ConformanceSoak, ManyRandomStepsGiveRightResultsAndLoseNoWakeUps) {
         std::shuffle(order.begin(), order.end(), mine);
         std::vector<uint64_t> handles;
         for (const size_t i : order) {
-          Call call{.name = "soak" + std::to_string(i),
-                    .shape = {static_cast<int64_t>(data[i].size())}};
+          EngineCall call{.name = "soak" + std::to_string(i),
+                          .shape = {static_cast<int64_t>(data[i].size())}};
           auto handle = r.submit(call, data[i].data(), data[i].data());
           ASSERT_TRUE(handle) << handle.status().message();
           handles.push_back(*handle);
@@ -48,7 +48,8 @@ TEST(ConformanceSoak, TensorsBeyondTwoToThe31ElementsAreReduced) {
   run_ranks(2, [](TestRank& r) {
     std::vector<uint8_t> data(kCount, static_cast<uint8_t>(r.rank() + 1));
     data[kCount - 1] = 7;
-    Call call{.dtype = DType::kUint8, .name = "huge", .shape = {static_cast<int64_t>(kCount)}};
+    EngineCall call{
+        .dtype = DType::kUint8, .name = "huge", .shape = {static_cast<int64_t>(kCount)}};
     ASSERT_TRUE(r.run(call, data.data(), data.data()));
     for (const size_t i : {size_t{0}, kCount / 2, (size_t{1} << 31) + 1, kCount - 2})
       EXPECT_EQ(data[i], 3) << i;

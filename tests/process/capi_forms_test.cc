@@ -16,7 +16,6 @@ namespace hvd::testing {
 namespace {
 
 using std::chrono::seconds;
-constexpr int64_t kMillisecond = 1000000;
 
 // A request that repeats is recognised by the address of its name: everything else about it must
 // count all the same.

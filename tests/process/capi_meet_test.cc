@@ -20,18 +20,11 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Ranks = std::vector<int32_t>;
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int32_t kFirstMetId = 2048;
 
 int32_t meet(const std::string& key, const Ranks& ranks, int64_t timeout_ns = HVD_FOREVER) {
   return hvd_process_set_meet(key.c_str(), ranks.data(), static_cast<int32_t>(ranks.size()),
                               timeout_ns);
-}
-
-void expect_set_sum(int32_t id, const std::string& name, size_t count = 100) {
-  std::vector<float> values(count, 1.0f);
-  ASSERT_EQ(float_allreduce(name, values).set(id).run(), HVD_OK) << hvd_last_error();
-  EXPECT_EQ(values, std::vector<float>(count, static_cast<float>(hvd_process_set_size(id))));
 }
 
 void expect_global_sum(const std::string& name) { expect_set_sum(0, name); }

@@ -25,12 +25,6 @@ Ranks ranks_of(int32_t id) {
   return ranks;
 }
 
-void expect_set_sum(int32_t id, const std::string& name, size_t count = 100) {
-  std::vector<float> values(count, 1.0f);
-  ASSERT_EQ(float_allreduce(name, values).set(id).run(), HVD_OK) << hvd_last_error();
-  EXPECT_EQ(values, std::vector<float>(count, static_cast<float>(hvd_process_set_size(id))));
-}
-
 TEST(CapiProcessSets, StaticSetsRunOperationsOfTheirOwnMembers) {
   ProcessOptions options;
   options.process_sets = {{0, 2}, {1, 3}, {3}};

@@ -18,10 +18,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr int kReady = 0;
+constexpr int kRunning = 0;
 constexpr int kStoppedAt = 1;
 constexpr int kGivenUp = 2;
-constexpr int64_t kSecond = 1000000000;
 
 // Works until the job fails; remembers that the work has begun.
 hvd_status loop_until_failure(RankProcess& rank, size_t count) {
@@ -30,7 +29,7 @@ hvd_status loop_until_failure(RankProcess& rank, size_t count) {
   hvd_status status = HVD_OK;
   for (int step = 0; status == HVD_OK; ++step) {
     status = call.run();
-    if (step == 2) rank.board().add(kReady, 1);
+    if (step == 2) rank.board().add(kRunning, 1);
   }
   return status;
 }
@@ -52,7 +51,7 @@ TEST_P(FaultFreeze, LongerThanTheLimitIsALoss) {
   options.environment = {{"HOROVOD_FROZEN_PEER_TIME_SECONDS", "1"}};
   options.expected_signals = {{1, SIGKILL}};
   options.supervise = [](Supervisor& supervisor) {
-    EXPECT_TRUE(supervisor.board().wait_at_least(kReady, 3, seconds(60)));
+    EXPECT_TRUE(supervisor.board().wait_at_least(kRunning, 3, seconds(60)));
     supervisor.board().set(kStoppedAt, monotonic_ns());
     supervisor.stop(1);
     EXPECT_TRUE(supervisor.board().wait_at_least(kGivenUp, 2, seconds(20 * kTimeFactor)));
@@ -71,7 +70,7 @@ TEST(FaultFreezeAndBack, ARankThatWakesUpTooLateIsToldSo) {
   ProcessOptions options;
   options.environment = {{"HOROVOD_FROZEN_PEER_TIME_SECONDS", "1"}};
   options.supervise = [](Supervisor& supervisor) {
-    EXPECT_TRUE(supervisor.board().wait_at_least(kReady, 3, seconds(60)));
+    EXPECT_TRUE(supervisor.board().wait_at_least(kRunning, 3, seconds(60)));
     supervisor.board().set(kStoppedAt, monotonic_ns());
     supervisor.stop(1);
     EXPECT_TRUE(supervisor.board().wait_at_least(kGivenUp, 2, seconds(20 * kTimeFactor)));
@@ -94,7 +93,7 @@ TEST(FaultFreezeAndBack, ShorterThanTheLimitIsNoFault) {
   ProcessOptions options;
   options.environment = {{"HOROVOD_FROZEN_PEER_TIME_SECONDS", "10"}};
   options.supervise = [](Supervisor& supervisor) {
-    EXPECT_TRUE(supervisor.board().wait_at_least(kReady, 3, seconds(60)));
+    EXPECT_TRUE(supervisor.board().wait_at_least(kRunning, 3, seconds(60)));
     for (int round = 0; round < 6; ++round) {
       supervisor.stop(round % 3);
       std::this_thread::sleep_for(milliseconds(150));  // the length of the freeze
@@ -113,7 +112,7 @@ TEST(FaultFreezeAndBack, ShorterThanTheLimitIsNoFault) {
           ASSERT_EQ(values[0], 3.0f);
           ASSERT_EQ(Call(HVD_ALLREDUCE, "stop", HVD_FLOAT32, {1}).in_place(&stop).run(), HVD_OK)
               << hvd_last_error();
-          if (step == 2) rank.board().add(kReady, 1);
+          if (step == 2) rank.board().add(kRunning, 1);
           if (stop > 0.0f) break;
         }
       },

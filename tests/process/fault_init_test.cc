@@ -17,7 +17,6 @@ namespace hvd::testing {
 namespace {
 
 using std::chrono::seconds;
-constexpr int64_t kSecond = 1000000000;
 
 ProcessOptions impatient() {
   ProcessOptions options;

@@ -22,11 +22,11 @@ void install_handler(int number) {
 }
 
 // True: the handler has run within the time.
-bool handler_ran(int milliseconds) {
+bool handler_ran(int limit_ms) {
   pollfd item{handler_pipe[0], POLLIN, 0};
   // The signal itself may end the wait.
-  int got = poll(&item, 1, milliseconds);
-  if (got < 0) got = poll(&item, 1, milliseconds);
+  int got = poll(&item, 1, limit_ms);
+  if (got < 0) got = poll(&item, 1, limit_ms);
   if (got != 1) return false;
   char byte = 0;
   return read(handler_pipe[0], &byte, 1) == 1;

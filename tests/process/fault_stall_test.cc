@@ -14,8 +14,6 @@ namespace {
 using std::chrono::seconds;
 
 constexpr int kReported = 0;
-constexpr int64_t kSecond = 1000000000;
-constexpr int64_t kMillisecond = 1000000;
 
 std::string all_stderr(const std::vector<RankOutcome>& outcomes) {
   std::string text;

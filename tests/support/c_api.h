@@ -17,6 +17,10 @@
 
 namespace hvd::testing {
 
+// Times of the C interface are in nanoseconds.
+inline constexpr int64_t kMillisecond = 1'000'000;
+inline constexpr int64_t kSecond = 1000 * kMillisecond;
+
 // Owns name, shape and splits; borrows the buffers. Setters return *this for chaining.
 class Call {
  public:
@@ -130,6 +134,13 @@ inline Call allreduce_call(std::string name, hvd_dtype dtype, Bytes& values) {
 inline Call float_allreduce(std::string name, std::vector<float>& values) {
   return Call(HVD_ALLREDUCE, std::move(name), HVD_FLOAT32, {static_cast<int64_t>(values.size())})
       .in_place(values.data());
+}
+
+// Every member of a set brings ones.
+inline void expect_set_sum(int32_t id, const std::string& name, size_t count = 100) {
+  std::vector<float> values(count, 1.0f);
+  ASSERT_EQ(float_allreduce(name, values).set(id).run(), HVD_OK) << hvd_last_error();
+  EXPECT_EQ(values, std::vector<float>(count, static_cast<float>(hvd_process_set_size(id))));
 }
 
 // What tensor `index` of a finished handle produced, copied.

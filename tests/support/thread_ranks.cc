@@ -12,7 +12,7 @@
 namespace hvd::testing {
 namespace {
 
-engine::Submission submission_of(const Call& call, const engine::TensorArg& tensor) {
+engine::Submission submission_of(const EngineCall& call, const engine::TensorArg& tensor) {
   engine::Submission s;
   s.kind = call.op == ReduceOp::kAdasum && call.kind == wire::Kind::kAllreduce ? wire::Kind::kAdasum
                                                                                : call.kind;
@@ -25,7 +25,7 @@ engine::Submission submission_of(const Call& call, const engine::TensorArg& tens
   return s;
 }
 
-engine::TensorArg tensor_of(const Call& call, const void* in, void* out) {
+engine::TensorArg tensor_of(const EngineCall& call, const void* in, void* out) {
   engine::TensorArg tensor;
   tensor.name = call.name;
   tensor.dtype = call.dtype;
@@ -38,12 +38,12 @@ engine::TensorArg tensor_of(const Call& call, const void* in, void* out) {
 
 }  // namespace
 
-Status TestRank::run(const Call& call, const void* in, void* out, Deadline deadline) {
+Status TestRank::run(const EngineCall& call, const void* in, void* out, Deadline deadline) {
   const engine::TensorArg tensor = tensor_of(call, in, out);
   return engine_.run(call.set, submission_of(call, tensor), deadline);
 }
 
-Result<uint64_t> TestRank::submit(const Call& call, const void* in, void* out) {
+Result<uint64_t> TestRank::submit(const EngineCall& call, const void* in, void* out) {
   const engine::TensorArg tensor = tensor_of(call, in, out);
   return engine_.submit(call.set, submission_of(call, tensor));
 }
@@ -62,7 +62,7 @@ Result<Bytes> TestRank::collect(uint64_t handle) {
   return bytes;
 }
 
-Result<Bytes> TestRank::gather(const Call& call, const void* in) {
+Result<Bytes> TestRank::gather(const EngineCall& call, const void* in) {
   HVD_TRY_ASSIGN(const uint64_t handle, submit(call, in, nullptr));
   return collect(handle);
 }

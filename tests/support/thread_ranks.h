@@ -16,7 +16,7 @@
 namespace hvd::testing {
 
 // What one collective call needs, with defaults for the rest.
-struct Call {
+struct EngineCall {
   wire::Kind kind = wire::Kind::kAllreduce;
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kFloat32;
@@ -39,12 +39,13 @@ class TestRank {
   engine::Engine& engine() { return engine_; }
 
   // One call; `out` may equal `in`.
-  Status run(const Call& call, const void* in, void* out, Deadline deadline = Deadline::never());
-  Result<uint64_t> submit(const Call& call, const void* in, void* out);
+  Status run(const EngineCall& call, const void* in, void* out,
+             Deadline deadline = Deadline::never());
+  Result<uint64_t> submit(const EngineCall& call, const void* in, void* out);
   // Waits, copies what the operation produced, releases the handle.
   Result<Bytes> collect(uint64_t handle);
   // submit + collect, for operations whose output size follows from negotiation.
-  Result<Bytes> gather(const Call& call, const void* in);
+  Result<Bytes> gather(const EngineCall& call, const void* in);
 
  private:
   const int rank_;

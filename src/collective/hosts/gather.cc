@@ -16,10 +16,10 @@ namespace {
 using native::Exchange;
 using native::Progress;
 
-constexpr uint32_t kDepth = 4;
-constexpr uint64_t kSlotBytes = native::kStagingBytes / kDepth;
-
 class Gather final : public native::Task {
+  static constexpr uint32_t kDepth = 4;
+  static constexpr uint64_t kSlotBytes = native::kStagingBytes / kDepth;
+
  public:
   Gather(native::Link& local, HostLink& hosts, const Exchange& exchange)
       : local_(local), hosts_(hosts), x_(exchange) {

@@ -143,11 +143,11 @@ class FlatReduce final : public native::Task {
   std::unique_ptr<HostReduce> network_;
 };
 
-constexpr uint32_t kDepth = 4;
-constexpr size_t kSlotBytes = native::kStagingBytes / kDepth;
-
 // Several members on some host.
 class TwoLevelReduce final : public native::Task {
+  static constexpr uint32_t kDepth = 4;
+  static constexpr size_t kSlotBytes = native::kStagingBytes / kDepth;
+
  public:
   TwoLevelReduce(Link& local, HostLink& hosts, Work& work)
       : local_(local),

@@ -5,8 +5,8 @@
 //   which sends the sum to it                                                     -> result the
 //   member combines the sums of all hosts
 // So the sum of a host crosses the network once. Members that are alone on their host need no
-// staging. Chunk c uses slot c mod kDepth of the staging, which is free when the deputy has read
-// it.
+// staging. Chunk c uses slot c mod kScatterDepth of the staging, which is free when the deputy has
+// read it.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -23,13 +23,13 @@ using native::Link;
 using native::Numeric;
 using native::Progress;
 
-constexpr uint32_t kDepth = 4;
-constexpr size_t kMostChunkBytes = native::kStagingBytes / kDepth;
+constexpr uint32_t kScatterDepth = 4;
+constexpr size_t kMostChunkBytes = native::kStagingBytes / kScatterDepth;
 constexpr size_t kLeastChunkBytes = 16 << 10;
 constexpr size_t kBytesOfAllHosts = 1 << 20;  // of one chunk, from which it is combined
 constexpr size_t kOutgoing = 4;               // sums on their way to other hosts
 // One advance stays short: about a millisecond.
-constexpr int kTurnsPerAdvance = 16;
+constexpr int kScatterTurnsPerAdvance = 16;
 
 // The same on all members.
 size_t chunk_bytes_for(const Exchange& x, int host_count) {
@@ -56,14 +56,14 @@ class Scatter final : public native::Task {
       total_ += chunks_of(member);
     }
     hosts.begin_work(static_cast<uint32_t>(native::WorkKind::kExchange), bytes);
-    memory_ = hosts.scratch((kDepth * host_count() + 1 + kOutgoing) * chunk_bytes_);
-    marks_.assign(kDepth * host_count(), 0);
-    for (uint32_t c = 0; c < std::min(kDepth, mine_); ++c) expect_sums(c);
+    memory_ = hosts.scratch((kScatterDepth * host_count() + 1 + kOutgoing) * chunk_bytes_);
+    marks_.assign(kScatterDepth * host_count(), 0);
+    for (uint32_t c = 0; c < std::min(kScatterDepth, mine_); ++c) expect_sums(c);
   }
 
   Progress advance() override {
     bool moved = false;
-    for (int turn = 0; turn < kTurnsPerAdvance; ++turn) {
+    for (int turn = 0; turn < kScatterTurnsPerAdvance; ++turn) {
       const bool wire = hosts_.pump(), in = copy_in(), inside = reduce_inside(),
                  out = combine_hosts();
       if (is_complete()) {
@@ -106,12 +106,12 @@ class Scatter final : public native::Task {
            chunk.number * step_ * n_.element_bytes();
   }
   std::byte* staging(int member, uint32_t chunk) const {
-    return local_.staging(member) + (chunk % kDepth) * kMostChunkBytes;
+    return local_.staging(member) + (chunk % kScatterDepth) * kMostChunkBytes;
   }
   std::byte* sum_of(uint32_t number, size_t host) const {
-    return memory_ + ((number % kDepth) * host_count() + host) * chunk_bytes_;
+    return memory_ + ((number % kScatterDepth) * host_count() + host) * chunk_bytes_;
   }
-  std::byte* result() const { return memory_ + kDepth * host_count() * chunk_bytes_; }
+  std::byte* result() const { return memory_ + kScatterDepth * host_count() * chunk_bytes_; }
   std::byte* outgoing(size_t slot) const { return result() + (1 + slot) * chunk_bytes_; }
 
   // First chunks of all members, then the second ones.
@@ -130,18 +130,18 @@ class Scatter final : public native::Task {
     for (size_t host = 0; host < host_count(); ++host) {
       if (static_cast<int>(host) == hosts_.my_host()) continue;
       const int deputy = hosts_.layout().counterpart(hosts_.me(), static_cast<int>(host));
-      marks_[(number % kDepth) * host_count() + host] =
+      marks_[(number % kScatterDepth) * host_count() + host] =
           hosts_.queue_receive(deputy, sum_of(number, host), bytes);
     }
   }
 
   bool copy_in() {
-    if (copied_ == total_ || copied_ - reduced_ == kDepth) return false;
+    if (copied_ == total_ || copied_ - reduced_ == kScatterDepth) return false;
     if (is_shared()) {
-      const uint32_t freed = copied_ < kDepth ? 0 : copied_ - kDepth + 1;
+      const uint32_t freed = copied_ < kScatterDepth ? 0 : copied_ - kScatterDepth + 1;
       if (!local_.all_results(local_.step + freed)) return false;
     }
-    const Chunk chunk = chunks_[copied_ % kDepth] = next_chunk();
+    const Chunk chunk = chunks_[copied_ % kScatterDepth] = next_chunk();
     if (is_shared()) {
       native::put(n_, staging(local_.me(), copied_), input_of(chunk), count_of(chunk));
       local_.post_ready(local_.step + copied_ + 1);
@@ -152,11 +152,11 @@ class Scatter final : public native::Task {
 
   bool reduce_inside() {
     if (reduced_ == copied_) return false;
-    const Chunk& chunk = chunks_[reduced_ % kDepth];
+    const Chunk& chunk = chunks_[reduced_ % kScatterDepth];
     if (hosts_.layout().counterpart(chunk.owner, hosts_.my_host()) == hosts_.me()) {
       if (is_shared() && !local_.all_ready(local_.step + reduced_ + 1)) return false;
       if (chunk.owner == hosts_.me()) {
-        if (chunk.number - combined_ == kDepth) return false;
+        if (chunk.number - combined_ == kScatterDepth) return false;
         sum_members(chunk, sum_of(chunk.number, static_cast<size_t>(hosts_.my_host())));
         ++own_sums_;
       } else if (!send_sum(chunk)) {
@@ -195,7 +195,7 @@ class Scatter final : public native::Task {
       sums[host] = sum_of(combined_, host);
       if (static_cast<int>(host) == hosts_.my_host()) continue;
       const int deputy = hosts_.layout().counterpart(hosts_.me(), static_cast<int>(host));
-      if (!hosts_.has_received(deputy, marks_[(combined_ % kDepth) * host_count() + host]))
+      if (!hosts_.has_received(deputy, marks_[(combined_ % kScatterDepth) * host_count() + host]))
         return false;
     }
     const auto my_host = static_cast<unsigned>(hosts_.my_host());
@@ -206,7 +206,7 @@ class Scatter final : public native::Task {
     if (x_.out != nullptr)
       native::get(n_, x_.out + combined_ * step_ * n_.element_bytes(), result(), count);
     ++combined_;
-    if (combined_ + kDepth - 1 < mine_) expect_sums(combined_ + kDepth - 1);
+    if (combined_ + kScatterDepth - 1 < mine_) expect_sums(combined_ + kScatterDepth - 1);
     return true;
   }
 
@@ -221,7 +221,7 @@ class Scatter final : public native::Task {
   uint32_t total_ = 0;   // of all
   std::byte* memory_ = nullptr;
   std::vector<uint64_t> marks_;  // by slot and host: where a sum ends in its stream
-  std::array<Chunk, kDepth> chunks_;
+  std::array<Chunk, kScatterDepth> chunks_;
   std::array<Sent, kOutgoing> sent_;
   size_t sent_count_ = 0;
   Chunk next_;

@@ -9,14 +9,14 @@ namespace hvd::native {
 namespace {
 
 // One advance stays short: about a millisecond.
-constexpr int kChunksPerAdvance = 8;
+constexpr int kStagesPerAdvance = 8;
 
 class StagedReduce final : public Task {
  public:
   StagedReduce(Link& link, Work& work) : link_(link), work_(work) {}
 
   Progress advance() override {
-    for (int turn = 0; turn < kChunksPerAdvance; ++turn) {
+    for (int turn = 0; turn < kStagesPerAdvance; ++turn) {
       switch (stage_) {
         case Stage::kNext:
           if (!next_chunk()) return Progress::kDone;

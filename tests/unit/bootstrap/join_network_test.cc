@@ -21,11 +21,10 @@ namespace {
 using net::test::DeadPort;
 using net::test::key_of;
 using net::test::loopback;
+using net::test::patience;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
-
-Deadline patience() { return Deadline::after(net::test::kPatience); }
 
 // A key as a launcher leaves it: a memory file.
 UniqueFd key_descriptor(uint8_t fill) {

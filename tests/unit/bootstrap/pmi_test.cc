@@ -19,10 +19,9 @@ namespace hvd::bootstrap {
 namespace {
 
 using net::test::key_of;
+using net::test::patience;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-Deadline patience() { return Deadline::after(net::test::kPatience); }
 
 // A process manager as Hydra is one: a descriptor for each rank, one key-value space.
 class Manager {

@@ -15,9 +15,8 @@ using test::is_closed_without_a_word;
 using test::key_of;
 using test::loopback;
 using test::wait_until;
+using test::welcome;
 using ::testing::HasSubstr;
-
-Verdict welcome(const Hello&) { return Verdict::kWelcome; }
 
 std::unique_ptr<Acceptor> make_acceptor(const AcceptorOptions& options = {}) {
   const Address where = loopback();

@@ -11,13 +11,12 @@ namespace {
 
 using test::key_of;
 using test::socket_pair;
+using test::welcome;
 using ::testing::HasSubstr;
 using State = Handshake::State;
 
 const Hello kDialler{.epoch = 7, .rank = 0, .peer = 1, .purpose = 99};
 const Hello kAcceptor{.epoch = 7, .rank = 1};
-
-Verdict welcome(const Hello&) { return Verdict::kWelcome; }
 
 struct Ends {
   UniqueFd dialler_socket, acceptor_socket;

@@ -15,6 +15,7 @@ namespace {
 using test::DeadPort;
 using test::key_of;
 using test::loopback;
+using test::send_text;
 using test::wait_until;
 using ::testing::HasSubstr;
 
@@ -63,11 +64,6 @@ Pair connect(Mesh& low_mesh, int32_t low, Mesh& high_mesh, int32_t high, uint64_
     return pair.low != nullptr && pair.high != nullptr;
   }));
   return pair;
-}
-
-Result<size_t> send_text(Stream& stream, std::string_view text) {
-  const iovec part{const_cast<char*>(text.data()), text.size()};
-  return stream.send({&part, 1});
 }
 
 Result<std::string> receive_text(Stream& stream, size_t count) {

@@ -16,16 +16,26 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "net/address.h"
+#include "net/handshake.h"
 #include "net/key.h"
+#include "net/stream.h"
 
 namespace hvd::net::test {
 
 inline constexpr auto kPatience = std::chrono::seconds(20);
+inline Deadline patience() { return Deadline::after(kPatience); }
 
 inline Key key_of(uint8_t fill) {
   std::array<uint8_t, kKeyBytes> bytes;
   bytes.fill(fill);
   return Key(bytes);
+}
+
+inline Verdict welcome(const Hello&) { return Verdict::kWelcome; }
+
+inline Result<size_t> send_text(Stream& stream, std::string_view text) {
+  const iovec part{const_cast<char*>(text.data()), text.size()};
+  return stream.send({&part, 1});
 }
 
 inline Address loopback(uint16_t port = 0) { return *parse_host("127.0.0.1", port); }

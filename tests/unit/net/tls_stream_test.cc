@@ -8,6 +8,7 @@ namespace hvd::net {
 namespace {
 
 using test::key_of;
+using test::send_text;
 using test::socket_pair;
 using test::wait_until;
 using ::testing::HasSubstr;
@@ -20,19 +21,14 @@ class TlsStreamTest : public testing::Test {
   }
 };
 
-struct Ends {
+struct TlsEnds {
   std::unique_ptr<Stream> client, server;
 };
 
-Ends make_ends(const Key& client_key = key_of(1), const Key& server_key = key_of(1)) {
+TlsEnds make_tls_ends(const Key& client_key = key_of(1), const Key& server_key = key_of(1)) {
   auto [a, b] = socket_pair();
   return {std::move(*make_tls_stream(std::move(a), "rank 1", client_key, TlsRole::kClient)),
           std::move(*make_tls_stream(std::move(b), "rank 0", server_key, TlsRole::kServer))};
-}
-
-Result<size_t> send_text(Stream& stream, std::string_view text) {
-  const iovec part{const_cast<char*>(text.data()), text.size()};
-  return stream.send({&part, 1});
 }
 
 Result<size_t> receive_into(Stream& stream, std::string& out) {
@@ -71,14 +67,14 @@ std::string pattern(size_t count) {
 }
 
 TEST_F(TlsStreamTest, CarriesBytesBothWays) {
-  Ends ends = make_ends();
+  TlsEnds ends = make_tls_ends();
 
   EXPECT_EQ(carry(*ends.client, *ends.server, "hello"), "hello");
   EXPECT_EQ(carry(*ends.server, *ends.client, "world"), "world");
 }
 
 TEST_F(TlsStreamTest, CarriesMoreThanTheSocketHolds) {
-  Ends ends = make_ends();
+  TlsEnds ends = make_tls_ends();
   const std::string text = pattern(5 << 20);
 
   EXPECT_TRUE(carry(*ends.client, *ends.server, text) == text);
@@ -87,7 +83,7 @@ TEST_F(TlsStreamTest, CarriesMoreThanTheSocketHolds) {
 
 // A sender that was told "no room" may come back with fewer bytes than it had offered.
 TEST_F(TlsStreamTest, KeepsTheOrderWhenOffersShrinkAndGrow) {
-  Ends ends = make_ends();
+  TlsEnds ends = make_tls_ends();
   ASSERT_EQ(carry(*ends.client, *ends.server, "up"), "up");
   const std::string text = pattern(2 << 20);
   std::string out;
@@ -139,7 +135,7 @@ TEST_F(TlsStreamTest, ShowsNothingOfTheBytesOnTheWire) {
 }
 
 TEST_F(TlsStreamTest, FailsBetweenDifferentKeys) {
-  Ends ends = make_ends(key_of(1), key_of(2));
+  TlsEnds ends = make_tls_ends(key_of(1), key_of(2));
   Status failure;
 
   ASSERT_TRUE(wait_until({}, [&] {
@@ -157,7 +153,7 @@ TEST_F(TlsStreamTest, FailsBetweenDifferentKeys) {
 }
 
 TEST_F(TlsStreamTest, NamesThePeerWhoseStreamEnds) {
-  Ends ends = make_ends();
+  TlsEnds ends = make_tls_ends();
   ASSERT_EQ(carry(*ends.client, *ends.server, "x"), "x");
   ends.server.reset();
   Status failure;

@@ -11,7 +11,7 @@ using plain::Bytes;
 using plain::Fenced;
 using plain::Values;
 
-constexpr size_t kCounts[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 64, 100, 1000, 4097};
+constexpr size_t kAdasumCounts[] = {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 64, 100, 1000, 4097};
 
 double number(DType dtype, const Bytes& bytes, size_t i) {
   if (dtype == DType::kFloat64) {
@@ -37,7 +37,7 @@ double dot_in_order(DType dtype, const Bytes& a, const Bytes& b, size_t count) {
 }
 
 TEST_P(AdasumKernels, DotsHaveTheBitsOfTheFixedOrder) {
-  for (const size_t count : kCounts) {
+  for (const size_t count : kAdasumCounts) {
     const Bytes a = plain::random_elements(GetParam(), count, 1, Values::kOrdinary);
     const Bytes b = plain::random_elements(GetParam(), count, 2, Values::kOrdinary);
     const double expected[3] = {dot_in_order(GetParam(), a, b, count),
@@ -58,7 +58,7 @@ TEST_P(AdasumKernels, DotsHaveTheBitsOfTheFixedOrder) {
 
 TEST_P(AdasumKernels, CombineComputesInTheArithmeticOfTheDtype) {
   constexpr double kCa = 0.7, kCb = -1.3;
-  for (const size_t count : kCounts) {
+  for (const size_t count : kAdasumCounts) {
     const Bytes a = plain::random_elements(GetParam(), count, 3, Values::kSpecial);
     const Bytes b = plain::random_elements(GetParam(), count, 4, Values::kOrdinary);
     Bytes expected(a.size());

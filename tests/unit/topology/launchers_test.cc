@@ -7,6 +7,7 @@
 
 #include "base/fake_environment.h"
 #include "base/text.h"
+#include "tests/unit/topology/place.h"
 #include "topology/json.h"
 #include "topology/launcher.h"
 #include "topology/sagemaker.h"
@@ -16,7 +17,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Variables = std::map<std::string, std::string>;
 
 FileReader files_of(Variables files) {
   return [files = std::move(files)](const std::string& path) -> std::optional<std::string> {
@@ -31,14 +31,9 @@ Topology find(const Variables& variables, const Variables& files = {}) {
   return topology.is_ok() ? *std::move(topology) : Topology{};
 }
 
-std::string error_of(const Variables& variables, const Variables& files = {}) {
+std::string refusal_of(const Variables& variables, const Variables& files = {}) {
   const auto topology = topology_from(fake_environment(variables), files_of(files));
   return topology.is_ok() ? "no error" : topology.status().message();
-}
-
-std::string place_of(const Topology& t) {
-  return concat(t.rank, "/", t.size, " ", t.local_rank, "/", t.local_size, " ", t.cross_rank, "/",
-                t.cross_size);
 }
 
 // What a pod of an Indexed Job with `subdomain: train` sees.
@@ -91,10 +86,10 @@ TEST(IndexedJob, WithoutAServiceNobodyKnowsTheFirstPod) {
 }
 
 TEST(IndexedJob, ErrorsNameTheVariable) {
-  EXPECT_THAT(error_of(pod(4, {{"HOROVOD_SIZE", "4"}})),
+  EXPECT_THAT(refusal_of(pod(4, {{"HOROVOD_SIZE", "4"}})),
               HasSubstr("JOB_COMPLETION_INDEX: expected 0 to 3 (HOROVOD_SIZE is 4"));
   EXPECT_EQ(
-      error_of(pod(
+      refusal_of(pod(
           0, {{"HOROVOD_SIZE", "3"}, {"HOROVOD_LOCAL_RANK", "0"}, {"HOROVOD_LOCAL_SIZE", "2"}})),
       "HOROVOD_SIZE: expected a multiple of HOROVOD_LOCAL_SIZE, 2, got 3");
 }
@@ -144,7 +139,7 @@ TEST(SageMaker, AnyLauncherWins) {
 }
 
 TEST(SageMaker, ErrorsNameTheFile) {
-  const auto error = [](const char* text) { return error_of({}, {{kResourceFile, text}}); };
+  const auto error = [](const char* text) { return refusal_of({}, {{kResourceFile, text}}); };
 
   EXPECT_THAT(error("{"), HasSubstr(concat(kResourceFile, ": expected '\"' at character 1")));
   EXPECT_THAT(error("{}"), HasSubstr("expected a \"current_host\" and a list \"hosts\""));

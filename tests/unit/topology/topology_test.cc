@@ -10,14 +10,13 @@
 
 #include "base/fake_environment.h"
 #include "base/text.h"
+#include "tests/unit/topology/place.h"
 
 namespace hvd::topology {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-using Variables = std::map<std::string, std::string>;
 
 Variables operator+(Variables variables, const Variables& more) {
   for (const auto& [name, value] : more) variables[name] = value;
@@ -35,11 +34,6 @@ std::string error_of(const Variables& variables) {
   return topology.is_ok() ? "no error" : topology.status().message();
 }
 
-// "rank/size local/size cross/size"
-std::string place_of(const Topology& t) {
-  return concat(t.rank, "/", t.size, " ", t.local_rank, "/", t.local_size, " ", t.cross_rank, "/",
-                t.cross_size);
-}
 std::string place_of(const Variables& variables) { return place_of(valid_topology(variables)); }
 
 Variables horovodrun(const char* rank, const char* size) {
