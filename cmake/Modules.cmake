@@ -21,10 +21,6 @@ function(hvd_module folder)
   target_include_directories(${target} ${scope} ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
   target_link_libraries(${target} ${scope} Threads::Threads)
 
-  if(HVD_PRECOMPILE AND sources)
-    hvd_precompile(${target})
-  endif()
-
   get_property(known GLOBAL PROPERTY HVD_MODULES)
   foreach(dependency IN LISTS ARGN)
     string(REPLACE "/" "_" dependency hvd_${dependency})

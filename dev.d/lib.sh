@@ -5,6 +5,8 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 LOGS=$ROOT/build/logs
 VENV=$ROOT/.venv
 CORES=$(nproc)
+# One name for the compiler in all builds: pip would take that of Python, and ccache tells g++ from c++.
+export CC=${CC:-cc} CXX=${CXX:-c++}
 
 NEWEST_TENSORFLOW=2.21.0
 TENSORFLOW=${HVD_TENSORFLOW_VERSION:-$NEWEST_TENSORFLOW} # the release that is asked for
@@ -123,7 +125,7 @@ install_package() {
   touch "$stamp.next" # what changes from now on is not part of this
   step "install into .$name" "install-$name" "$venv/bin/python" -m pip install --disable-pip-version-check \
     --no-build-isolation --no-deps --config-settings=build-dir="$ROOT/build/$build" \
-    --config-settings=cmake.define.HVD_PRECOMPILE=OFF --editable "$ROOT" || return 1
+    --editable "$ROOT" || return 1
   mv "$stamp.next" "$stamp"
 }
 

@@ -226,5 +226,3 @@ TEST_F(HostsSshFault, AHostNameThatDoesNotResolveIsNamed) {
 
 }  // namespace
 }  // namespace hvd::test
-
-HVD_HOSTS_MAIN

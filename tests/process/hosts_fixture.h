@@ -52,11 +52,3 @@ inline std::unique_ptr<NetworkHosts> HostsFixture::hosts_;
 inline std::string HostsFixture::problem_;
 
 }  // namespace hvd::test
-
-// The program is started again as a rank.
-#define HVD_HOSTS_MAIN                                                         \
-  int main(int argc, char** argv) {                                            \
-    if (const auto code = hvd::testing::run_as_rank(argc, argv)) return *code; \
-    ::testing::InitGoogleMock(&argc, argv);                                    \
-    return RUN_ALL_TESTS();                                                    \
-  }

@@ -165,8 +165,8 @@ class HostsStrangers : public HostsFixture {
     EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
     const std::vector<pid_t> used = job.numbers_after("used ");
     EXPECT_EQ(used.size(), 3u);
-    for (const pid_t milliseconds : used) {
-      EXPECT_LT(milliseconds, 2000) << "strangers cost the ranks processor time";
+    for (const pid_t used_ms : used) {
+      EXPECT_LT(used_ms, 2000) << "strangers cost the ranks processor time";
     }
   }
 
@@ -268,5 +268,3 @@ TEST_F(HostsStrangers, ARankWithAnotherKeyIsRefusedAndSaysSo) {
 
 }  // namespace
 }  // namespace hvd::test
-
-HVD_HOSTS_MAIN

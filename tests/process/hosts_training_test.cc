@@ -140,5 +140,3 @@ TEST_F(HostsSlowLink, MegabytesPassAndNobodyIsTakenForDead) {
 
 }  // namespace
 }  // namespace hvd::test
-
-HVD_HOSTS_MAIN

@@ -80,9 +80,3 @@ INSTANTIATE_TEST_SUITE_P(, MpiHostsFault, ::testing::ValuesIn(mpi_installations(
 
 }  // namespace
 }  // namespace hvd::test
-
-int main(int argc, char** argv) {
-  if (const auto code = hvd::testing::run_as_rank(argc, argv)) return *code;
-  ::testing::InitGoogleMock(&argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -15,6 +15,7 @@
 #include "mpi/join.h"
 #include "mpi/process.h"
 #include "tests/process/mpi_runs.h"
+#include "tests/support/host_worker.h"
 
 namespace hvd::test {
 namespace {
@@ -281,8 +282,10 @@ int worker_main(const std::string& word) {
 }  // namespace
 }  // namespace hvd::test
 
+// Of all tests of MPI; mpirun starts the program again as a rank.
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "worker") return hvd::test::worker_main(argv[2]);
+  if (const auto code = hvd::testing::run_as_rank(argc, argv)) return *code;
   ::testing::InitGoogleMock(&argc, argv);
   return RUN_ALL_TESTS();
 }
