@@ -6,9 +6,9 @@
 # An entry uses all cores, since most start several ranks; PARALLEL says that its tests are single-threaded.
 # NAME runs the same program once more under another name, with the variables of ENVIRONMENT, without suites that
 # match WITHOUT.
-# Suites with "Soak" in their name get the label soak, with "Fault" the label fault, with "Slow" the label slow:
-# `./dev test` chooses by label.
-set(HVD_RESULTS_DIR ${CMAKE_BINARY_DIR}/results CACHE INTERNAL "GoogleTest reports of the last run")
+# Suites with "Soak" in their name get the label soak, with "Slow" the label slow, those that match ALONE the label alone:
+# `./dev test` chooses by label, and runs nothing beside the last.
+# GoogleTest's reports go to HVD_TEST_RESULTS, if that is set when the tests run.
 
 # What all entries get. Sanitizers cost memory and time: their runs stop at four ranks.
 set(max_ranks 8)
@@ -24,7 +24,7 @@ set(HVD_TEST_ENVIRONMENT
   "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1")
 
 function(hvd_add_suite target)
-  cmake_parse_arguments(arg "PARALLEL" "TIMEOUT;NAME;WITHOUT" "LABELS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(arg "PARALLEL" "TIMEOUT;NAME;WITHOUT;ALONE" "LABELS;ENVIRONMENT" ${ARGN})
   set(name ${target})
   if(arg_NAME)
     set(name ${arg_NAME})
@@ -46,7 +46,7 @@ set(suite_timeout ${timeout})
 set(suite_processors ${processors})
 set(suite_environment [[${HVD_TEST_ENVIRONMENT};${arg_ENVIRONMENT}]])
 set(suite_without [[${arg_WITHOUT}]])
-set(suite_results [[${HVD_RESULTS_DIR}]])
+set(suite_alone [[${arg_ALONE}]])
 include([[${CMAKE_SOURCE_DIR}/cmake/TestSuitesAtRunTime.cmake]])
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${entries})

@@ -23,6 +23,9 @@ oldest_tensorflow() {
   esac
 }
 
+# What ./dev test chooses from.
+tensorflow_releases() { echo "$NEWEST_TENSORFLOW $TENSORFLOW $(oldest_tensorflow)"; }
+
 # Whether release $1 of TensorFlow is at least 2.$2.
 tensorflow_is_at_least() { (($(cut -d. -f2 <<<"$1") >= $2)); }
 
@@ -72,10 +75,15 @@ last_words() {
 }
 
 # step TITLE LOG_NAME COMMAND...: runs the command with its output in build/logs/LOG_NAME.log, says how long
-# it took, and shows the last lines if it fails. Returns the command's exit code. DEV_VERBOSE=1 shows all.
+# it took, and shows the last lines if it fails. Returns the command's exit code. DEV_VERBOSE=1 shows all, DEV_PLAIN=1
+# the output alone.
 step() {
   local title=$1 log=$LOGS/$2.log code=0 start
   shift 2
+  if [[ -n ${DEV_PLAIN:-} ]]; then # a test run keeps the log and the time
+    "$@"
+    return
+  fi
   mkdir -p "$LOGS"
   start=$(now_ms)
   printf '  %-46s ' "$title"
@@ -98,12 +106,12 @@ step() {
 # configure_and_build PRESET [TARGET...]: configures only if the folder is new or the presets changed; ninja
 # itself sees every other change.
 configure_and_build() {
-  local preset=$1 folder=$ROOT/build/$1 stamp=$ROOT/build/$1/.configured targets=() options=()
+  local preset=$1 folder=$ROOT/build/$1 stamp=$ROOT/build/$1/.configured targets=() python=$VENV/bin/python
   shift
-  # Whatever python3 is first in the PATH, the module is for that of .venv.
-  if [[ -x $VENV/bin/python ]]; then options=(-D "Python_EXECUTABLE=$VENV/bin/python"); fi
+  # Whatever python3 is first in the PATH, the module is for that of .venv, which is made from the first if it is not there.
+  if [[ ! -f $VENV/.complete ]]; then python=$(python3 -c 'import sys; print(sys.executable)'); fi
   if [[ ! -f $folder/build.ninja || ! -f $stamp || $ROOT/CMakePresets.json -nt $stamp ]]; then
-    (cd "$ROOT" && step "configure $preset" "configure-$preset" cmake --preset "$preset" "${options[@]}") ||
+    (cd "$ROOT" && step "configure $preset" "configure-$preset" cmake --preset "$preset" -D "Python_EXECUTABLE=$python") ||
       return 1
     touch "$stamp"
   fi

@@ -1,0 +1,185 @@
+"""The plan of ./dev test: every step, what it needs, how it loads the machine.
+
+To add a suite, add its line to a list below, and what it needs to `preparations`. The lists are in order of
+priority: what takes longest comes first. `cores` is how many a suite keeps busy on average, as the table at
+the end of a run says: suites run together while the sum is at most the cores of the machine, and builds run
+beneath them (schedule.py). What runs in `./dev test full` alone, and why, is said in CONTRIBUTING.md.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from functools import partial
+
+from kinds import TOOLS, build, ctest, install, package, pytest
+from step import Step
+
+PACKAGE_TARGETS = ("horovod", "horovodrun", "hvd_python", "hvd_tensorflow")
+QUICK = "not soak and not slow"
+FIRST_MINOR_WITH_KERAS_3 = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFlow:
+    """A release of TensorFlow, in an environment of its own."""
+
+    version: str
+    is_newest: bool
+
+    @property
+    def has_keras_3(self) -> bool:
+        """Whether the Keras that comes with it is Keras 3."""
+        return int(self.version.split(".")[1]) >= FIRST_MINOR_WITH_KERAS_3
+
+    @property
+    def suffix(self) -> str:
+        """What the names of its environment and suites end in."""
+        return "" if self.is_newest else f"-{self.version}"
+
+    @property
+    def venv(self) -> str:
+        """Its environment."""
+        return f".venv-tensorflow{self.suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What was asked for."""
+
+    mode: str  # default, fast, full, python, tensorflow, asan or tsan
+    pattern: str  # only suites whose name matches; empty: all
+    tensorflow: TensorFlow
+    oldest_tensorflow: TensorFlow | None  # None: one release was chosen
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the soaks and every number of ranks belong to it."""
+        return self.mode == "full"
+
+    @property
+    def marks(self) -> str:
+        """Which tests of pytest belong to it."""
+        return "" if self.is_full else "not soak"
+
+
+def make_run(mode: str, pattern: str) -> Run:
+    """Find out which releases of TensorFlow there are to test."""
+    command = [str(TOOLS / "call"), "tensorflow_releases"]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
+    newest, chosen, oldest = (TensorFlow(version, is_newest=False) for version in answer.split())
+    if chosen != newest:
+        return Run(mode, pattern, chosen, None)
+    return Run(mode, pattern, TensorFlow(newest.version, is_newest=True), oldest)
+
+
+def suites(run: Run) -> list[Step]:
+    """Return the suites of a run."""
+    if run.mode == "fast":
+        return fast(run)
+    if run.mode == "python":
+        return [*python(run), *tensorflow(run)]
+    if run.mode == "tensorflow":
+        return tensorflow(run)
+    if run.mode in {"asan", "tsan"}:
+        return [suite for suite in sanitizers(run) if suite.name.startswith(f"test {run.mode}")]
+    return [*python(run), *release(run), *tensorflow(run), *sanitizers(run)]
+
+
+def preparations(run: Run) -> list[Step]:
+    """Return what suites may need. First what Python needs: its jobs wait while the rest is compiled."""
+    tensorflows = [one for one in (run.tensorflow, run.oldest_tensorflow) if one is not None]
+    # What does not compile in release would only fail in the same way once more.
+    before_sanitizers = () if run.mode in {"asan", "tsan"} else ("build release",)
+    return [
+        install(".venv", "python"),
+        *(install(one.venv, "tensorflow", HVD_TENSORFLOW_VERSION=one.version) for one in tensorflows),
+        install("mpi", "mpi"),
+        build("library", "release", *PACKAGE_TARGETS),
+        package(".venv", "build library", "install .venv"),
+        *(package(one.venv, "build library", f"install {one.venv}") for one in tensorflows),
+        build("release", "release", needs=("build library",)),
+        build("asan", "asan", "hvd_tests", needs=before_sanitizers),
+        build("tsan", "tsan", "hvd_thread_tests", needs=before_sanitizers),
+        build("fuzz", "fuzz", "hvd_fuzz", needs=before_sanitizers),
+    ]
+
+
+def python(run: Run) -> list[Step]:
+    """Return the suites of the package and of PyTorch."""
+    ranks = (1, 2, 3, 4) if run.is_full else (2, 3)
+    suite = partial(pytest, marks=run.marks)
+    return [
+        suite("python.jobs", "jobs", "install mpi", cores=0.5, limit_seconds=3600),
+        *(suite(f"python.parallel.np{n}", "parallel", ranks=n, cores=1.5) for n in ranks),
+        suite("python.unit", "unit", cores=0.5),
+    ]
+
+
+def release(run: Run) -> list[Step]:
+    """Return the suites of the core as users get it."""
+    suite = partial(ctest, preset="release", needs=("build release",), pattern=run.pattern)
+    soaks = [suite("release.soak", "soak", without="")] if run.is_full else []
+    return [
+        suite("release.mpi", "mpi", needs=("build release", "install mpi"), cores=0.5),
+        suite("release.process", "process", without="soak|alone", cores=0.5),
+        suite("release", "unit|conformance|package"),
+        *soaks,
+        suite("release.alone", "alone", is_alone=True),
+    ]
+
+
+def tensorflow(run: Run) -> list[Step]:
+    """Return the suites of TensorFlow and Keras with one release, and a part of them with the oldest."""
+    one, suffix, folder = run.tensorflow, run.tensorflow.suffix, "tensorflow"
+    suite = partial(pytest, venv=one.venv, marks=run.marks, cores=1.5)
+    ranks = (1, 2, 3) if run.is_full else (3,)
+    # The other backends are in the environment of the newest release alone.
+    backends = ("tensorflow", "torch", "jax") if one.is_newest else ("tensorflow",)
+    return [
+        suite(f"python.tensorflow{suffix}.jobs", f"{folder}/jobs", cores=0.5),
+        *(suite(f"python.tensorflow{suffix}.parallel.np{n}", f"{folder}/parallel", ranks=n) for n in ranks),
+        *(
+            suite(f"python.keras{suffix}.{name}", f"{folder}/keras", ranks=2, KERAS_BACKEND=name)
+            for name in (backends if one.has_keras_3 else ())
+        ),
+        suite(f"python.keras{suffix}.legacy", f"{folder}/legacy_keras", ranks=2),
+        *(oldest_tensorflow(run.oldest_tensorflow) if run.oldest_tensorflow is not None else ()),
+    ]
+
+
+def oldest_tensorflow(one: TensorFlow) -> list[Step]:
+    """Return what may differ in the oldest release: the interfaces that it offers, and its Keras 2."""
+    folder = "tensorflow"
+    suite = partial(pytest, venv=one.venv, cores=1.5)
+    killed = ("-k", "killed_peer and function")
+    return [
+        suite(f"python.tensorflow{one.suffix}.parallel.np2", f"{folder}/parallel", ranks=2, marks=QUICK),
+        suite(f"python.keras{one.suffix}.legacy", f"{folder}/legacy_keras", ranks=2),
+        suite(f"python.tensorflow{one.suffix}.jobs", f"{folder}/jobs", arguments=killed, cores=0.5),
+    ]
+
+
+def sanitizers(run: Run) -> list[Step]:
+    """Return what ASan with UBSan, TSan and libFuzzer look at. TSan sees ranks only if they are threads."""
+    suite = partial(ctest, pattern=run.pattern, without="soak|slow")
+    seconds = "300" if run.is_full else "15"
+    return [
+        suite("asan.process", "process", preset="asan", needs=("build asan",), cores=1),
+        suite("asan", "unit|conformance", preset="asan", needs=("build asan",)),
+        suite("tsan", "unit|conformance", preset="tsan", needs=("build tsan",)),
+        suite("fuzz", "fuzz", preset="fuzz", needs=("build fuzz",), HVD_FUZZ_SECONDS=seconds),
+    ]
+
+
+def fast(run: Run) -> list[Step]:
+    """Return some minutes' worth of suites."""
+    one = run.tensorflow
+    suite = partial(pytest, marks=QUICK, ranks=2, cores=1.5)
+    core = partial(ctest, preset="release", needs=("build release",), pattern=run.pattern)
+    return [
+        suite("python.parallel.np2", "parallel"),
+        suite("python.unit", "unit", ranks=0, cores=0.5),
+        core("release", "unit|conformance|package", without="soak|slow"),
+        suite(f"python.tensorflow{one.suffix}.parallel.np2", "tensorflow/parallel", venv=one.venv),
+    ]

@@ -1,0 +1,193 @@
+"""What ./dev test is made of: the order of steps, and that no failure is overlooked."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "dev.d/testing"))
+
+import ctest_results
+import plan
+import pytest_results
+import run
+import schedule
+from step import Ended, Step
+
+WELL = Ended(code=0, timed_out=False, seconds=1, cpu_seconds=1)
+BADLY = replace(WELL, code=1)
+
+
+@pytest.fixture(autouse=True)
+def logs(tmp_path, monkeypatch):
+    monkeypatch.setattr("step.LOGS", tmp_path)
+    monkeypatch.setattr("schedule.LOGS", tmp_path)
+
+
+def suite(name="suite", cores=1.0, **more):
+    return Step(name, ("true",), cores=cores, **more)
+
+
+def run_all(*steps):
+    """Names in the order of their ends, and of those that did not start."""
+    ends = {}
+
+    def on_end(step, ended):
+        ends[step.name] = ended
+        return ended.code == 0 and not ended.timed_out
+
+    left = schedule.run(list(steps), 2, on_end)
+    return ends, [step.name for step in left]
+
+
+def test_suites_share_the_cores_and_a_build_runs_beneath_them():
+    build = suite("build", is_build=True)
+
+    assert schedule.fits(suite(cores=1.5), [suite(cores=0.5), build], 2)
+    assert not schedule.fits(suite(cores=1.5), [suite(cores=1)], 2)
+    assert schedule.fits(build, [suite(cores=2)], 2)
+    assert not schedule.fits(build, [build], 2)
+    assert schedule.fits(suite(cores=8), [build], 2), "alone among the suites it may want more than there is"
+
+
+def test_nothing_runs_beside_what_measures():
+    alone = suite("alone", is_alone=True)
+
+    assert schedule.fits(alone, [], 2)
+    assert not schedule.fits(alone, [suite("build", is_build=True)], 2)
+    assert not schedule.fits(suite(cores=0.1), [alone], 2)
+    assert not schedule.fits(suite("build", is_build=True), [alone], 2)
+
+
+def test_a_step_waits_for_what_it_needs_and_does_not_run_if_that_failed():
+    ends, left = run_all(
+        Step("last", ("true",), needs=("first",)),
+        Step("first", ("true",)),
+        Step("never", ("true",), needs=("broken",)),
+        Step("broken", ("false",)),
+        Step("all the same", ("true",), needs=("optional",)),
+        Step("optional", ("false",), may_fail=True),
+    )
+
+    assert list(ends).index("first") < list(ends).index("last")
+    assert left == ["never"]
+    assert "all the same" in ends
+
+
+def test_a_step_beyond_its_limit_is_ended_with_its_children(tmp_path):
+    script = f"sleep 1000 & echo $! >{tmp_path}/child; wait"
+
+    ends, _ = run_all(Step("hangs", ("bash", "-c", script), limit_seconds=1))
+
+    assert ends["hangs"].timed_out
+    child = int((tmp_path / "child").read_text())
+    status = Path(f"/proc/{child}/status")
+    assert not status.exists() or "State:\tZ" in status.read_text()
+
+
+def write_ctest(folder, entries):
+    cases = "".join(
+        f'<testcase name="{name}" status="{status}" time="1"><system-out>{text}</system-out></testcase>'
+        for name, status, text in entries
+    )
+    (folder / "ctest.xml").write_text(f"<testsuite>{cases}</testsuite>")
+
+
+def read_ctest(folder, log="", ended=WELL, *, may_be_empty=False):
+    step = suite("test release")
+    step.log.write_text(log)
+    return ctest_results.read(step, ended, folder, "release", may_be_empty=may_be_empty)
+
+
+def test_single_tests_of_googletest_are_counted(tmp_path):
+    write_ctest(tmp_path, [("unit.A/Plan", "fail", "[ RUN      ] Plan.Bad\nwhy\n[  FAILED  ] Plan.Bad")])
+    (tmp_path / "unit.A-Plan.xml").write_text(
+        "<testsuites><testsuite>"
+        '<testcase classname="Plan" name="Good" status="run" result="completed" time="3"/>'
+        '<testcase classname="Plan" name="Off" status="run" result="skipped"><skipped/></testcase>'
+        '<testcase classname="Plan" name="Bad" status="run" result="completed"><failure/></testcase>'
+        "</testsuite></testsuites>"
+    )
+
+    outcome = read_ctest(tmp_path)
+
+    assert (outcome.passed, outcome.failed, outcome.skipped) == (1, 1, 1)
+    assert outcome.failures[0].splitlines()[::2] == ["release Plan.Bad", "    | why"]
+    assert outcome.case_seconds["Plan.Good"] == 3
+
+
+def test_a_program_that_crashes_or_hangs_is_a_failure_that_names_the_test(tmp_path):
+    write_ctest(tmp_path, [("unit.Plan", "fail", "[ RUN      ] Plan.Crashes\nlast words")])
+
+    outcome = read_ctest(tmp_path, "1/1 Test #1: unit.Plan .......***Exception: SegFault  0.10 sec")
+
+    assert outcome.failed == 1
+    title = "release Plan.Crashes (did not end, Exception: SegFault; unit.Plan)"
+    assert outcome.failures[0].splitlines()[0] == title
+
+
+def test_a_run_of_ctest_without_a_test_is_a_failure_unless_suites_were_chosen(tmp_path):
+    log = "No tests were found!!!"
+
+    assert read_ctest(tmp_path, log).failed == 1
+    assert read_ctest(tmp_path, log, may_be_empty=True).failed == 0
+    assert read_ctest(tmp_path, "ctest: not found", BADLY, may_be_empty=True).failed == 1
+
+
+def read_pytest(folder, reports, ended=WELL, ranks=2):
+    for name, text in reports.items():
+        (folder / name).write_text(f"<testsuites><testsuite>{text}</testsuite></testsuites>")
+    step = suite("test python")
+    step.log.write_text("the end of the log")
+    return pytest_results.read(step, ended, folder, ranks)
+
+
+GOOD = '<testcase classname="a" name="b" time="2"/>'
+BAD = '<testcase classname="a" name="b" time="1"><failure>why</failure></testcase>'
+
+
+def test_a_test_of_a_job_counts_once_and_fails_if_it_fails_on_any_rank(tmp_path):
+    good = read_pytest(tmp_path, {"rank-0.xml": GOOD, "rank-1.xml": GOOD})
+    bad = read_pytest(tmp_path, {"rank-0.xml": GOOD, "rank-1.xml": BAD}, BADLY)
+
+    assert (good.passed, good.failed) == (1, 0)
+    assert (bad.passed, bad.failed) == (0, 1)
+    assert bad.failures == ["a.b (rank-1)\n    | why"]
+
+
+@pytest.mark.parametrize(
+    ("reports", "ended"),
+    [
+        ({"rank-0.xml": GOOD}, WELL),  # a rank without a report
+        ({"rank-0.xml": GOOD, "rank-1.xml": GOOD}, BADLY),
+        ({"rank-0.xml": "", "rank-1.xml": ""}, WELL),  # no test
+        ({}, replace(BADLY, timed_out=True)),
+    ],
+)
+def test_a_suite_that_does_not_say_what_failed_is_a_failure(tmp_path, reports, ended):
+    outcome = read_pytest(tmp_path, reports, ended)
+
+    assert outcome.failed == 1
+    assert "the end of the log" in outcome.failures[0]
+
+
+def names(mode, pattern=""):
+    tensorflow, oldest = plan.TensorFlow("2.21.0", is_newest=True), plan.TensorFlow("2.13.1", is_newest=False)
+    return [step.name for step in run.steps_of(plan.Run(mode, pattern, tensorflow, oldest))]
+
+
+def test_the_full_run_holds_every_step_of_the_others():
+    full = set(names("full"))
+
+    for mode in ("default", "fast", "python", "tensorflow", "asan", "tsan"):
+        assert set(names(mode)) <= full, mode
+
+
+def test_a_pattern_leaves_out_what_its_suites_do_not_need():
+    needed = ["install .venv", "build library", "package .venv"]
+
+    assert names("python", "python.unit") == [*needed, "test python.unit"]
