@@ -124,6 +124,7 @@ def release(run: Run) -> list[Step]:
         suite("release.mpi", "mpi", needs=("build release", "install mpi"), cores=0.5),
         suite("release.process", "process", without="soak|alone", cores=0.5),
         suite("release", "unit|conformance|package"),
+        suite("release.explore", "explore", HVD_EXPLORE_SECONDS="60" if run.is_full else "3"),
         *soaks,
         suite("release.alone", "alone", is_alone=True),
     ]

@@ -11,18 +11,18 @@ namespace hvd::testing {
 namespace {
 
 // Through the record, through the eager ring, just above, several chunks.
-constexpr size_t kCounts[] = {1, 13, 700, 9000, 70001};
+constexpr size_t kNumberCounts[] = {1, 13, 700, 9000, 70001};
 constexpr DType kFloats[] = {DType::kFloat16, DType::kBfloat16, DType::kFloat32, DType::kFloat64};
 constexpr double kFactor = 0.3;  // rounded in every type
 
-hvd_dtype code(DType dtype) { return static_cast<hvd_dtype>(dtype); }
+hvd_dtype code_of(DType dtype) { return static_cast<hvd_dtype>(dtype); }
 
 // The same on all ranks.
-Bytes equal_data(DType dtype, size_t count) { return make_data({0, code(dtype), count, 11}); }
+Bytes equal_data(DType dtype, size_t count) { return make_data({0, code_of(dtype), count, 11}); }
 
 // Each number times the factor, rounded to its type.
 Bytes times(double factor, DType dtype, const Bytes& data) {
-  return reference_allreduce({code(dtype), HVD_OP_SUM, factor, 1.0}, {data});
+  return reference_allreduce({code_of(dtype), HVD_OP_SUM, factor, 1.0}, {data});
 }
 
 std::string call_name(const char* what, DType dtype, size_t count) {
@@ -30,12 +30,12 @@ std::string call_name(const char* what, DType dtype, size_t count) {
 }
 
 // Negotiated at first, then known.
-void expect_bits(TestRank& r, const Call& call, const Bytes& input, const Bytes& expected) {
+void expect_bits(TestRank& r, const EngineCall& call, const Bytes& input, const Bytes& expected) {
   for (int repeat = 0; repeat < 2; ++repeat) {
     Bytes output(input.size());
     const Status status = r.run(call, input.data(), output.data());
     ASSERT_TRUE(status) << status.message();
-    ASSERT_TRUE(same_bits(code(call.dtype), expected, output))
+    ASSERT_TRUE(same_bits(code_of(call.dtype), expected, output))
         << call.name << " rank " << r.rank() << " repeat " << repeat;
   }
 }
@@ -51,12 +51,12 @@ class Numbers : public ::testing::TestWithParam<int> {
 TEST_P(Numbers, EqualNumbersAreTheirOwnAverage) {
   run_ranks(GetParam(), [](TestRank& r) {
     for (const DType dtype : kFloats) {
-      for (const size_t count : kCounts) {
+      for (const size_t count : kNumberCounts) {
         const Bytes input = equal_data(dtype, count);
-        const Call call{.op = ReduceOp::kAverage,
-                        .dtype = dtype,
-                        .name = call_name("equal", dtype, count),
-                        .shape = {static_cast<int64_t>(count)}};
+        const EngineCall call{.op = ReduceOp::kAverage,
+                              .dtype = dtype,
+                              .name = call_name("equal", dtype, count),
+                              .shape = {static_cast<int64_t>(count)}};
         ASSERT_NO_FATAL_FAILURE(expect_bits(r, call, input, input));
       }
     }
@@ -66,19 +66,19 @@ TEST_P(Numbers, EqualNumbersAreTheirOwnAverage) {
 TEST_P(Numbers, EqualNumbersInSharedBuffersAreTheirOwnAverage) {
   run_ranks(GetParam(), [](TestRank& r) {
     for (const DType dtype : kFloats) {
-      for (const size_t count : kCounts) {
+      for (const size_t count : kNumberCounts) {
         const Bytes input = equal_data(dtype, count);
         auto memory = r.engine().alloc_buffer(input.size());
         ASSERT_TRUE(memory) << memory.status().message();
-        const Call call{.op = ReduceOp::kAverage,
-                        .dtype = dtype,
-                        .name = call_name("shared", dtype, count),
-                        .shape = {static_cast<int64_t>(count)}};
+        const EngineCall call{.op = ReduceOp::kAverage,
+                              .dtype = dtype,
+                              .name = call_name("shared", dtype, count),
+                              .shape = {static_cast<int64_t>(count)}};
         for (int repeat = 0; repeat < 3; ++repeat) {
           std::memcpy(*memory, input.data(), input.size());
           ASSERT_TRUE(r.run(call, *memory, *memory));
           const auto* data = static_cast<const std::byte*>(*memory);
-          ASSERT_TRUE(same_bits(code(dtype), input, Bytes(data, data + input.size())));
+          ASSERT_TRUE(same_bits(code_of(dtype), input, Bytes(data, data + input.size())));
         }
         ASSERT_TRUE(r.engine().barrier(0, Deadline::never()));
         ASSERT_TRUE(r.engine().free_buffer(*memory));
@@ -90,17 +90,17 @@ TEST_P(Numbers, EqualNumbersInSharedBuffersAreTheirOwnAverage) {
 TEST_P(Numbers, EqualNumbersThatAWireTypeCanHoldAreTheirOwnAverage) {
   run_ranks(GetParam(), [](TestRank& r) {
     for (const DType wire : {DType::kFloat16, DType::kBfloat16}) {
-      for (const size_t count : kCounts) {
+      for (const size_t count : kNumberCounts) {
         const Bytes narrow = equal_data(wire, count);
         std::vector<float> input;
         for (size_t i = 0; i < count; ++i)
-          input.push_back(static_cast<float>(element_at(code(wire), narrow, i)));
+          input.push_back(static_cast<float>(element_at(code_of(wire), narrow, i)));
         const auto* bytes = reinterpret_cast<const std::byte*>(input.data());
         const Bytes expected(bytes, bytes + count * sizeof(float));
-        const Call call{.op = ReduceOp::kAverage,
-                        .name = call_name("wire", wire, count),
-                        .wire = static_cast<int32_t>(wire),
-                        .shape = {static_cast<int64_t>(count)}};
+        const EngineCall call{.op = ReduceOp::kAverage,
+                              .name = call_name("wire", wire, count),
+                              .wire = static_cast<int32_t>(wire),
+                              .shape = {static_cast<int64_t>(count)}};
         ASSERT_NO_FATAL_FAILURE(expect_bits(r, call, expected, expected));
       }
     }
@@ -142,7 +142,7 @@ TEST_P(Numbers, EqualNumbersInAGroupAreTheirOwnAverageAndAreScaledOneByOne) {
           const Status status = r.engine().run(0, group, Deadline::never());
           ASSERT_TRUE(status) << status.message();
           for (size_t t = 0; t < tensors.size(); ++t)
-            ASSERT_TRUE(same_bits(code(dtypes[t]), expected[t], outputs[t])) << names[t];
+            ASSERT_TRUE(same_bits(code_of(dtypes[t]), expected[t], outputs[t])) << names[t];
         }
       }
     }
@@ -167,16 +167,16 @@ TEST_P(Numbers, EqualRowsOfAReducescatterAreTheirOwnAverageAndAreScaledOneByOne)
         const Bytes expected = rows_of(times(kFactor, dtype, input),
                                        reference_scatter_rows(static_cast<int64_t>(rows), r.size()),
                                        kRow * dtype_bytes(dtype), r.rank());
-        const Call call{.kind = wire::Kind::kReducescatter,
-                        .op = ReduceOp::kAverage,
-                        .dtype = dtype,
-                        .name = call_name("rows", dtype, rows),
-                        .prescale = kFactor,
-                        .shape = {static_cast<int64_t>(rows), kRow}};
+        const EngineCall call{.kind = wire::Kind::kReducescatter,
+                              .op = ReduceOp::kAverage,
+                              .dtype = dtype,
+                              .name = call_name("rows", dtype, rows),
+                              .prescale = kFactor,
+                              .shape = {static_cast<int64_t>(rows), kRow}};
         for (int repeat = 0; repeat < 2; ++repeat) {
           auto output = r.gather(call, input.data());
           ASSERT_TRUE(output) << output.status().message();
-          ASSERT_TRUE(same_bits(code(dtype), expected, *output)) << call.name;
+          ASSERT_TRUE(same_bits(code_of(dtype), expected, *output)) << call.name;
         }
       }
     }
@@ -187,13 +187,13 @@ TEST_P(Numbers, EqualRowsOfAReducescatterAreTheirOwnAverageAndAreScaledOneByOne)
 TEST_P(Numbers, PrescalingIsRoundedBeforeAnythingIsAdded) {
   run_ranks(GetParam(), [](TestRank& r) {
     for (const DType dtype : kFloats) {
-      for (const size_t count : kCounts) {
-        const Bytes input = make_data({r.rank(), code(dtype), count, 12});
+      for (const size_t count : kNumberCounts) {
+        const Bytes input = make_data({r.rank(), code_of(dtype), count, 12});
         const Bytes by_user = times(kFactor, dtype, input);
         Bytes expected(input.size());
-        Call call{.dtype = dtype,
-                  .name = call_name("user", dtype, count),
-                  .shape = {static_cast<int64_t>(count)}};
+        EngineCall call{.dtype = dtype,
+                        .name = call_name("user", dtype, count),
+                        .shape = {static_cast<int64_t>(count)}};
         ASSERT_TRUE(r.run(call, by_user.data(), expected.data()));
         call.name = call_name("rank", dtype, count);
         call.prescale = kFactor;
@@ -207,12 +207,12 @@ TEST_P(Numbers, TheSumOfPrescaledEqualNumbersIsAMultipleOfOne) {
   if (GetParam() > 3) return;  // further additions are rounded on their way
   run_ranks(GetParam(), [](TestRank& r) {
     for (const DType dtype : kFloats) {
-      for (const size_t count : kCounts) {
+      for (const size_t count : kNumberCounts) {
         const Bytes input = equal_data(dtype, count);
-        const Call call{.dtype = dtype,
-                        .name = call_name("multiple", dtype, count),
-                        .prescale = kFactor,
-                        .shape = {static_cast<int64_t>(count)}};
+        const EngineCall call{.dtype = dtype,
+                              .name = call_name("multiple", dtype, count),
+                              .prescale = kFactor,
+                              .shape = {static_cast<int64_t>(count)}};
         ASSERT_NO_FATAL_FAILURE(
             expect_bits(r, call, input, times(r.size(), dtype, times(kFactor, dtype, input))));
       }
@@ -223,13 +223,13 @@ TEST_P(Numbers, TheSumOfPrescaledEqualNumbersIsAMultipleOfOne) {
 TEST_P(Numbers, PostscalingMultipliesTheAverage) {
   run_ranks(GetParam(), [](TestRank& r) {
     for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
-      for (const size_t count : kCounts) {
+      for (const size_t count : kNumberCounts) {
         const Bytes input = equal_data(dtype, count);
-        const Call call{.op = ReduceOp::kAverage,
-                        .dtype = dtype,
-                        .name = call_name("post", dtype, count),
-                        .postscale = kFactor,
-                        .shape = {static_cast<int64_t>(count)}};
+        const EngineCall call{.op = ReduceOp::kAverage,
+                              .dtype = dtype,
+                              .name = call_name("post", dtype, count),
+                              .postscale = kFactor,
+                              .shape = {static_cast<int64_t>(count)}};
         ASSERT_NO_FATAL_FAILURE(expect_bits(r, call, input, times(kFactor, dtype, input)));
       }
     }

@@ -77,6 +77,7 @@ class Rank final : public engine::ChannelHost, public mirror::MirrorHost {
   engine::Statistics& statistics() override { return statistics_; }
   const std::atomic<trace::Timeline*>& timeline() const override { return no_timeline_; }
   void completed(Operation& op) override;
+  void telling_failure(const Status&) override {}
   Status begin_internal(const wire::Request& request, Operation& op) override;
   void end_internal(Operation& op) override;
   mirror::Mirror* mirror() override { return mirror_.get(); }

@@ -10,14 +10,14 @@ namespace {
 
 using ::testing::MatchesRegex;
 
-struct Failure {
+struct WayToFail {
   const char* how;  // see one_fails in host_worker.cc
   int exit_code;    // of horovodrun
   const char* text;
 };
 
 // The others exit with 1 when they are told.
-constexpr Failure kFailures[] = {
+constexpr WayToFail kFailures[] = {
     {"kill", 137, "killed by signal 9 .Killed. after .*"},
     {"exit-3", 3, "exited with code 3 after .*"},
     {"exit-0", 1, "exited with code 0 after .*, while rank [0-9] waited for it"},
@@ -33,7 +33,7 @@ class FaultBlame : public HostsFixture {
   static void expect_blamed(int count, const std::string& hosts, const std::string& host,
                             std::vector<std::string> environment) {
     environment.emplace_back("HOROVOD_FROZEN_PEER_TIME_SECONDS=0.5");
-    for (const Failure& failure : kFailures) {
+    for (const WayToFail& failure : kFailures) {
       for (const int rank : {0, count - 1}) {
         // The hosts of the job are in the order of the ranks; `host` is that of the last one.
         const std::string place = rank == 0 ? "[^,]*" : host;
@@ -76,5 +76,3 @@ TEST_F(FaultBlameHosts, TheRankThatFailedIsNamedWhateverItsHost) {
 
 }  // namespace
 }  // namespace hvd::test
-
-HVD_HOSTS_MAIN

@@ -17,9 +17,9 @@ void PrintTo(const Culprit& culprit, std::ostream* out) {
 
 namespace {
 
-constexpr ExitStatus kOk{};
+constexpr ExitStatus kLeftWith0{};
 constexpr ExitStatus kCode1{.code = 1};
-constexpr ExitStatus kCode3{.code = 3};
+constexpr ExitStatus kLeftWith3{.code = 3};
 constexpr ExitStatus kKilled{.signal = SIGKILL};
 constexpr ExitStatus kTerminated{.signal = SIGTERM};
 constexpr ExitStatus kAborted{.signal = SIGABRT};
@@ -41,31 +41,31 @@ RankEnd ended(const ExitStatus& status) { return {.status = status}; }
 RankEnd failed_because(const FailureNote& note) { return {.status = kCode1, .note = note}; }
 RankEnd asked(const ExitStatus& status) { return {.status = status, .was_asked = true}; }
 
-struct Case {
+struct CulpritCase {
   std::string what;
   std::vector<RankEnd> ends;
   Culprit expected;
   int32_t seen_first = 0;
 };
 
-const std::vector<Case> kCases = {
+const std::vector<CulpritCase> kCases = {
     {"a rank that nobody accuses failed by itself",
-     {ended(kCode3), asked(kTerminated)},
+     {ended(kLeftWith3), asked(kTerminated)},
      {.rank = 0, .exit_code = 3}},
     {"a killed rank",
      {failed_because(lost(1)), ended(kKilled), asked(kTerminated)},
      {.rank = 1, .exit_code = 137}},
     {"a rank that exited with a code, seen after those who noticed",
-     {failed_because(lost(1)), ended(kCode3), failed_because(lost(1))},
+     {failed_because(lost(1)), ended(kLeftWith3), failed_because(lost(1))},
      {.rank = 1, .exit_code = 3}},
     {"a rank that exited with 0 in the middle of the job",
-     {failed_because(lost(1)), ended(kOk), asked(kTerminated)},
+     {failed_because(lost(1)), ended(kLeftWith0), asked(kTerminated)},
      {.rank = 1, .exit_code = 1, .witness = 0}},
     {"a rank that shut down and exited with 0 in the middle of the job",
-     {failed_because(left(1)), ended(kOk)},
+     {failed_because(left(1)), ended(kLeftWith0)},
      {.rank = 1, .exit_code = 1, .witness = 0}},
     {"a rank that shut down and was about to exit with a code",
-     {failed_because(left(1)), asked(kCode3)},
+     {failed_because(left(1)), asked(kLeftWith3)},
      {.rank = 1, .exit_code = 3}},
     {"a rank that shut down and went on",
      {failed_because(left(1)), asked(kTerminated)},
@@ -74,17 +74,17 @@ const std::vector<Case> kCases = {
      {failed_because(lost(1)), asked(kTerminated), failed_because(lost(1))},
      {.rank = 1, .exit_code = 1, .reason = "gives no sign (of life)", .witness = 0}},
     {"a frozen rank, whose own words on the way out do not count",
-     {failed_because(lost(1)), asked(kCode3)},
+     {failed_because(lost(1)), asked(kLeftWith3)},
      {.rank = 1, .exit_code = 1, .reason = "gives no sign (of life)", .witness = 0}},
     {"a frozen rank that could not be ended",
      {failed_because(lost(1)), {}},
      {.rank = 1, .exit_code = 1, .reason = "gives no sign (of life)", .witness = 0}},
     {"a rank that died of what another one did",
-     {{.status = kAborted, .note = lost(2)}, failed_because(lost(2)), ended(kOk)},
+     {{.status = kAborted, .note = lost(2)}, failed_because(lost(2)), ended(kLeftWith0)},
      {.rank = 2, .exit_code = 134, .witness = 0},
      1},
     {"from note to note",
-     {failed_because(lost(1)), failed_because(left(2)), ended(kOk)},
+     {failed_because(lost(1)), failed_because(left(2)), ended(kLeftWith0)},
      {.rank = 2, .exit_code = 1, .witness = 1}},
     {"a rank that accuses itself",
      {failed_because(lost(0)), asked(kTerminated)},
@@ -94,13 +94,13 @@ const std::vector<Case> kCases = {
      {.rank = 1, .exit_code = 1},
      1},
     {"a rank that exited with 0 while others waited for it in init",
-     {failed_because(kInVain), failed_because(kInVain), ended(kOk)},
+     {failed_because(kInVain), failed_because(kInVain), ended(kLeftWith0)},
      {.rank = 2, .exit_code = 1, .witness = 0}},
     {"ranks that waited in init for one that is still there",
      {failed_because(kInVain), failed_because(kInVain), asked(kTerminated)},
      {.rank = 0, .exit_code = 1}},
     {"ranks that waited in init for several",
-     {failed_because(kInVain), ended(kOk), ended(kOk)},
+     {failed_because(kInVain), ended(kLeftWith0), ended(kLeftWith0)},
      {.rank = 0, .exit_code = 1}},
     {"a note that names no rank of the job",
      {failed_because(lost(7)), failed_because(lost(-1))},
@@ -122,7 +122,7 @@ const std::vector<Case> kCases = {
 };
 
 TEST(LaunchCulprit, IsTheRankThatFailedFirstNotTheFirstThatNoticed) {
-  for (const Case& c : kCases) {
+  for (const CulpritCase& c : kCases) {
     EXPECT_EQ(find_culprit(c.seen_first, c.ends), c.expected) << c.what;
   }
 }
@@ -132,9 +132,9 @@ TEST(LaunchCulprit, IsWaitedForIfItSaidThatItLeaves) {
 
   EXPECT_TRUE(is_leaver_awaited(0, Ends{failed_because(left(1)), {}}));
   EXPECT_TRUE(is_leaver_awaited(0, Ends{failed_because(lost(1)), failed_because(left(2)), {}}));
-  EXPECT_FALSE(is_leaver_awaited(0, Ends{failed_because(left(1)), ended(kOk)}));
+  EXPECT_FALSE(is_leaver_awaited(0, Ends{failed_because(left(1)), ended(kLeftWith0)}));
   EXPECT_FALSE(is_leaver_awaited(0, Ends{failed_because(lost(1)), {}})) << "frozen";
-  EXPECT_FALSE(is_leaver_awaited(0, Ends{ended(kCode3), {}}));
+  EXPECT_FALSE(is_leaver_awaited(0, Ends{ended(kLeftWith3), {}}));
 }
 
 }  // namespace

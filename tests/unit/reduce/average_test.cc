@@ -12,7 +12,7 @@ namespace {
 
 using plain::Bytes;
 
-constexpr size_t kCounts[] = {1, 7, 16, 33, 5000};
+constexpr size_t kMeanCounts[] = {1, 7, 16, 33, 5000};
 
 // Random bits of all exponents, zeros, subnormals and infinities, but no NaN.
 template <class Float, class Word>
@@ -90,7 +90,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, AverageOfDtype,
 
 TEST_P(AverageOfDtype, OfEqualNumbersIsThatNumberBitForBit) {
   for (const unsigned ranks : {2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u, 31u, 49u, 256u, 1000u}) {
-    for (const size_t count : kCounts) {
+    for (const size_t count : kMeanCounts) {
       if (ranks * count > 300000) continue;
       const std::vector<Bytes> sources(ranks, numbers_of(GetParam(), count, ranks));
       for (const Kernels* table : plain::all_tables()) {
