@@ -8,29 +8,16 @@
 #include "collective/native/link.h"
 #include "control/board.h"
 #include "engine/channel.h"
+#include "tests/support/deal_out.h"
 
 namespace hvd::explore {
 namespace {
 
 constexpr uint32_t kSets = 2;
 
-topology::HostMap deal_out(int ranks, int hosts) {
-  topology::HostMap map;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const int host = rank * hosts / ranks;
-    if (host == map.host_count()) {
-      map.ranks_of.emplace_back();
-      map.names.push_back("host" + std::to_string(host));
-    }
-    map.host_of.push_back(host);
-    map.ranks_of.back().push_back(rank);
-  }
-  return map;
-}
-
 JobSet make_jobs(int ranks, int hosts) {
   JobSet set;
-  set.hosts = deal_out(ranks, hosts);
+  set.hosts = testing::deal_out(ranks, hosts);
   for (size_t host = 0; host < set.hosts.ranks_of.size(); ++host) {
     shm::JobOptions options;
     options.hostname = set.hosts.names[host];

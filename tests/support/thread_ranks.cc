@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "net/pair_mesh.h"
+#include "tests/support/deal_out.h"
 #include "tests/support/mpi_ranks.h"
 
 namespace hvd::testing {
@@ -89,20 +90,6 @@ int simulated_hosts(int size) {
 }
 
 namespace {
-
-topology::HostMap deal_out(int size, int hosts) {
-  topology::HostMap map;
-  for (int rank = 0; rank < size; ++rank) {
-    const int host = rank * hosts / size;
-    if (host == map.host_count()) {
-      map.ranks_of.emplace_back();
-      map.names.push_back("host" + std::to_string(host));
-    }
-    map.host_of.push_back(host);
-    map.ranks_of.back().push_back(rank);
-  }
-  return map;
-}
 
 Result<std::vector<std::unique_ptr<shm::Job>>> make_jobs(const topology::HostMap& map, int size,
                                                          const ThreadOptions& options) {
