@@ -113,6 +113,7 @@ def python(run: Run) -> list[Step]:
         suite("python.jobs", "jobs", "install mpi", cores=0.5, limit_seconds=3600),
         *(suite(f"python.parallel.np{n}", "parallel", ranks=n, cores=1.5) for n in ranks),
         suite("python.unit", "unit", cores=0.5),
+        suite("python.random", "random", cores=2, limit_seconds=7200),
     ]
 
 
