@@ -29,6 +29,18 @@ tensorflow_releases() { echo "$NEWEST_TENSORFLOW $TENSORFLOW $(oldest_tensorflow
 # Whether release $1 of TensorFlow is at least 2.$2.
 tensorflow_is_at_least() { (($(cut -d. -f2 <<<"$1") >= $2)); }
 
+# The frameworks and engines with an environment of their own: each is a file constraints-NAME.txt, which says what is in
+# .venv-NAME, and a folder tests/python/NAME. TensorFlow, in several releases, has rules of its own.
+frameworks() {
+  local file
+  for file in "$ROOT"/constraints-*.txt; do
+    file=${file##*/constraints-}
+    if [[ ${file%.txt} != tensorflow ]]; then echo "${file%.txt}"; fi
+  done
+}
+
+is_framework() { [[ -n $1 && $1 != tensorflow && -f $ROOT/constraints-$1.txt ]]; }
+
 # Prints the caller's help and ends if it was asked for. Call it first: help_if_asked "$@"
 help_if_asked() {
   local argument
@@ -121,11 +133,11 @@ configure_and_build() {
 
 # install_package [FOLDER]: the package in .venv or another environment, editable: Python sources are used where they
 # lie; what is compiled is copied, and so installed again when it, or how it is made, has changed. Objects come from the
-# release build, by ccache; environments of TensorFlow share a build, as nothing in it depends on TensorFlow.
+# release build, by ccache; environments of frameworks share a build, as nothing in it depends on them.
 install_package() {
   local venv=${1:-$VENV} changed
-  local stamp=$venv/.installed name=${venv##*/.} build
-  build=$(sed -E 's/^venv(-tensorflow)?.*/editable\1/' <<<"$name")
+  local stamp=$venv/.installed name=${venv##*/.} build=editable
+  if [[ $name != venv ]]; then build=editable-frameworks; fi
   if [[ -f $stamp ]]; then
     changed=$(cd "$ROOT" && find src include cmake CMakeLists.txt pyproject.toml -newer "$stamp" -print -quit)
     if [[ -z $changed ]]; then return; fi

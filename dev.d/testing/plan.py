@@ -8,10 +8,13 @@ beneath them (schedule.py). What runs in `./dev test full` alone, and why, is sa
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 from dataclasses import dataclass
 from functools import partial
 
+import frameworks
+from frameworks import Framework
 from kinds import TOOLS, build, ctest, install, package, pytest
 from step import Step
 
@@ -47,10 +50,11 @@ class TensorFlow:
 class Run:
     """What was asked for."""
 
-    mode: str  # default, fast, full, python, tensorflow, asan or tsan
+    mode: str  # default, fast, full, python, tensorflow, the name of a framework, asan or tsan
     pattern: str  # only suites whose name matches; empty: all
     tensorflow: TensorFlow
     oldest_tensorflow: TensorFlow | None  # None: one release was chosen
+    frameworks: tuple[Framework, ...]  # the others
 
     @property
     def is_full(self) -> bool:
@@ -68,9 +72,10 @@ def make_run(mode: str, pattern: str) -> Run:
     command = [str(TOOLS / "call"), "tensorflow_releases"]
     answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
     newest, chosen, oldest = (TensorFlow(version, is_newest=False) for version in answer.split())
+    others = frameworks.find()
     if chosen != newest:
-        return Run(mode, pattern, chosen, None)
-    return Run(mode, pattern, TensorFlow(newest.version, is_newest=True), oldest)
+        return Run(mode, pattern, chosen, None, others)
+    return Run(mode, pattern, TensorFlow(newest.version, is_newest=True), oldest, others)
 
 
 def suites(run: Run) -> list[Step]:
@@ -83,7 +88,11 @@ def suites(run: Run) -> list[Step]:
         return tensorflow(run)
     if run.mode in {"asan", "tsan"}:
         return [suite for suite in sanitizers(run) if suite.name.startswith(f"test {run.mode}")]
-    return [*python(run), *release(run), *tensorflow(run), *sanitizers(run)]
+    chosen = [one for one in run.frameworks if run.mode == one.name]
+    if chosen:
+        return frameworks.suites(chosen[0], run.marks, is_full=False)
+    of_frameworks = (frameworks.suites(one, run.marks, is_full=run.is_full) for one in run.frameworks)
+    return [*python(run), *release(run), *tensorflow(run), *itertools.chain(*of_frameworks), *sanitizers(run)]
 
 
 def preparations(run: Run) -> list[Step]:
@@ -94,10 +103,12 @@ def preparations(run: Run) -> list[Step]:
     return [
         install(".venv", "python"),
         *(install(one.venv, "tensorflow", HVD_TENSORFLOW_VERSION=one.version) for one in tensorflows),
+        *(install(one.venv, one.name) for one in run.frameworks),
         install("mpi", "mpi"),
         build("library", "release", *PACKAGE_TARGETS),
         package(".venv", "build library", "install .venv"),
         *(package(one.venv, "build library", f"install {one.venv}") for one in tensorflows),
+        *(package(one.venv, "build library", f"install {one.venv}") for one in run.frameworks),
         build("release", "release", needs=("build library",)),
         build("asan", "asan", "hvd_tests", needs=before_sanitizers),
         build("tsan", "tsan", "hvd_thread_tests", needs=before_sanitizers),
