@@ -43,7 +43,7 @@ SharedBuffer::SharedBuffer(size_t count) {
 }
 
 Ours::Ours(const Place& place) {
-  auto group = native::BareGroup::join(
+  auto group = collective::shared_memory::BareGroup::join(
       {.rank = place.rank, .size = place.size, .job_id = place.job_id + "-bare"});
   expect_ok(group.status(), "bare group");
   bare_ = std::move(*group);

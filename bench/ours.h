@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "collective/native/bare_group.h"
+#include "collective/shared_memory/bare_group.h"
 
 namespace hvd::bench {
 
@@ -75,11 +75,11 @@ class Ours {
   Ours(const Ours&) = delete;
   Ours& operator=(const Ours&) = delete;
 
-  native::BareGroup& bare() { return *bare_; }
+  collective::shared_memory::BareGroup& bare() { return *bare_; }
   float* bare_shared_floats(size_t count);  // lives as long as this object
 
  private:
-  std::unique_ptr<native::BareGroup> bare_;
+  std::unique_ptr<collective::shared_memory::BareGroup> bare_;
 };
 
 }  // namespace hvd::bench

@@ -65,12 +65,13 @@ OursOnHosts::OursOnHosts(const HostsPlace& place) {
   std::vector<int32_t> ranks;
   for (int rank = 0; rank < place.size; ++rank) ranks.push_back(rank);
   const std::vector<int32_t>& host_of = network_.hosts.host_of;
-  layer_ = std::make_unique<hosts::BareHosts>(
+  layer_ = std::make_unique<collective::hosts::BareHosts>(
       *job_, *network_.mesh,
-      hosts::HostLinkOptions{.layout = hosts::HostLayout::of({host_of.begin(), host_of.end()}),
-                             .me = place.rank,
-                             .channel = 0,
-                             .global_ranks = ranks});
+      collective::hosts::HostLinkOptions{
+          .layout = collective::hosts::HostLayout::of({host_of.begin(), host_of.end()}),
+          .me = place.rank,
+          .channel = 0,
+          .global_ranks = ranks});
 
   use_store(place, place.store_port + 1);
   // mpirun has started this job, but only the engine over MPI shall use it.

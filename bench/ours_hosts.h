@@ -29,12 +29,12 @@ class OursOnHosts {
   OursOnHosts(const OursOnHosts&) = delete;
   OursOnHosts& operator=(const OursOnHosts&) = delete;
 
-  hosts::BareHosts& layer() { return *layer_; }
+  collective::hosts::BareHosts& layer() { return *layer_; }
 
  private:
   bootstrap::Network network_;
   std::unique_ptr<shm::Job> job_;
-  std::unique_ptr<hosts::BareHosts> layer_;
+  std::unique_ptr<collective::hosts::BareHosts> layer_;
 };
 
 }  // namespace hvd::bench

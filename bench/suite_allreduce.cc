@@ -55,7 +55,7 @@ struct Field {
 };
 
 Contestant layer(const Bench& bench, std::string name, std::span<float> data) {
-  native::BareGroup& group = bench.ours.bare();
+  collective::shared_memory::BareGroup& group = bench.ours.bare();
   return allreduce_contestant(
       bench.world, {.name = std::move(name), .role = Role::kOurs}, data, repeated([&group, data] {
         expect_ok(group.allreduce(data.data(), data.size(), DType::kFloat32, ReduceOp::kSum),

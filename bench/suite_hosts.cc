@@ -82,7 +82,7 @@ class HostsSuite {
   }
 
   Contestant layer(std::span<float> data) {
-    hosts::BareHosts& group = ours_.layer();
+    collective::hosts::BareHosts& group = ours_.layer();
     return allreduce_contestant(
         world_, {.name = "layer", .role = Role::kOurs}, data, repeated([&group, data] {
           expect_ok(group.allreduce(data.data(), data.size(), DType::kFloat32, ReduceOp::kSum),

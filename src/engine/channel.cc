@@ -20,9 +20,12 @@ int place_in(const std::vector<int>& members, int member) {
   return static_cast<int>(std::find(members.begin(), members.end(), member) - members.begin());
 }
 
-native::Executor::TaskMaker task_maker(native::Link& local, hosts::HostLink* hosts) {
+collective::shared_memory::Executor::TaskMaker task_maker(collective::shared_memory::Link& local,
+                                                          collective::hosts::HostLink* hosts) {
   if (hosts == nullptr) return nullptr;
-  return [&local, hosts](native::Work& work) { return hosts::make_task(local, *hosts, work); };
+  return [&local, hosts](collective::Work& work) {
+    return collective::hosts::make_task(local, *hosts, work);
+  };
 }
 
 // Up to here every rank combines everybody's payload itself. Between hosts each rank's payload goes
@@ -48,7 +51,7 @@ std::vector<int> ChannelOptions::members_here() const {
 
 uint64_t Channel::region_bytes(int size) {
   return align_up(control::Board::region_bytes(size), 4096) +
-         align_up(native::Link::region_bytes(size), 4096);
+         align_up(collective::shared_memory::Link::region_bytes(size), 4096);
 }
 
 Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
@@ -72,18 +75,19 @@ Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
       eager_limit_(eager_limit_of(options_)),
       kernels_(kernels()) {
   if (host_link_ == nullptr) return;
-  const hosts::HostLayout& layout = host_link_->layout();
+  const collective::hosts::HostLayout& layout = host_link_->layout();
   if (layout.host_count() < layout.size()) crowded_hosts_ = &layout;
   mirrored_ = &host_.mirror()->open(
       {options_.id, options_.wire_id, board_, me(), {options_.ranks, options_.host_of}});
 }
 
-std::unique_ptr<hosts::HostLink> Channel::make_host_link() const {
+std::unique_ptr<collective::hosts::HostLink> Channel::make_host_link() const {
   if (!options_.spans_hosts()) return nullptr;
-  return std::make_unique<hosts::HostLink>(
-      *host_.mesh(), hosts::HostLinkOptions{
-                         hosts::HostLayout::of({options_.host_of.begin(), options_.host_of.end()}),
-                         me(), options_.wire_id, options_.ranks});
+  return std::make_unique<collective::hosts::HostLink>(
+      *host_.mesh(),
+      collective::hosts::HostLinkOptions{
+          collective::hosts::HostLayout::of({options_.host_of.begin(), options_.host_of.end()}),
+          me(), options_.wire_id, options_.ranks});
 }
 
 Channel::~Channel() {

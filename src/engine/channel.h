@@ -18,7 +18,7 @@
 #include "base/explore.h"
 #include "base/status.h"
 #include "collective/hosts/host_link.h"
-#include "collective/native/executor.h"
+#include "collective/shared_memory/executor.h"
 #include "control/board.h"
 #include "control/eager_ring.h"
 #include "control/order.h"
@@ -213,7 +213,7 @@ class Channel final : private control::Directory {
   static std::string trace_name(const Operation& op, size_t index);
   void fail(Status status);
   StepResult advance_large();
-  std::unique_ptr<hosts::HostLink> make_host_link() const;
+  std::unique_ptr<collective::hosts::HostLink> make_host_link() const;
   SetView set_view() const { return {size(), me(), &options_.ranks, crowded_hosts_}; }
   bool is_leaving(int member) const;
   void flush_mirror() {
@@ -230,10 +230,10 @@ class Channel final : private control::Directory {
   const std::vector<int> members_here_;
   const std::vector<int> ranks_here_;
   control::Board board_;
-  native::Link link_;
-  std::unique_ptr<hosts::HostLink> host_link_;        // null: all members are here
-  const hosts::HostLayout* crowded_hosts_ = nullptr;  // see SetView::hosts
-  native::Executor executor_;
+  collective::shared_memory::Link link_;
+  std::unique_ptr<collective::hosts::HostLink> host_link_;        // null: all members are here
+  const collective::hosts::HostLayout* crowded_hosts_ = nullptr;  // see SetView::hosts
+  collective::shared_memory::Executor executor_;
   negotiate::SlotTable slots_;
   control::Order order_;
   mirror::MirroredChannel* mirrored_ = nullptr;  // null: all members are here
@@ -262,7 +262,7 @@ class Channel final : private control::Directory {
   uint32_t agreed_ = 0;  // agreed operations: the clock of the slot table
   std::array<uint64_t, wire::kKindCount> unnamed_agreed_{};
   std::vector<Operation*> running_;  // in the executor
-  std::vector<native::Work*> done_works_;
+  std::vector<collective::Work*> done_works_;
   Operation* join_operation_ = nullptr;
   // Own records that another rank groups differently, and how: known when the other one is ended
   // first.

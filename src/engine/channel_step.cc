@@ -70,16 +70,16 @@ StepResult Channel::step_unguarded(Effort effort) {
 }
 
 StepResult Channel::advance_large() {
-  const native::Progress progress = executor_.advance(done_works_);
+  const collective::Progress progress = executor_.advance(done_works_);
   const bool finished_some = !done_works_.empty();
-  for (native::Work* work : done_works_) {
+  for (collective::Work* work : done_works_) {
     auto& op = *static_cast<Operation*>(work->owner);
     std::erase(running_, &op);
     finish(op, work->status.is_ok() ? op.status : work->status);
   }
   done_works_.clear();
-  return progress == native::Progress::kBlocked && !finished_some ? StepResult::kNothing
-                                                                  : StepResult::kAdvanced;
+  return progress == collective::Progress::kBlocked && !finished_some ? StepResult::kNothing
+                                                                      : StepResult::kAdvanced;
 }
 
 std::optional<control::SlotIdentity> Channel::identify(uint32_t slot) {
@@ -338,7 +338,7 @@ void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) 
 // Turns the offsets that all ranks sent into addresses here.
 bool Channel::map_shared(Operation& op, const Slot& slot, std::span<const Mark> marks) {
   const auto& tensors = slot.requests[0].tensors;
-  op.work.kind = native::WorkKind::kReduceShared;
+  op.work.kind = collective::WorkKind::kReduceShared;
   for (size_t r = 0; r < op.work.run_count; ++r) {
     for (size_t t = 0; t < tensors.size(); ++t) {
       if (tensors[t].dtype != op.work.runs[r].numeric.dtype) continue;

@@ -52,7 +52,7 @@ bool Channel::waits_for_closed_member() const {
 
 void Channel::add_wanted_descriptors(std::vector<pollfd>& out) {
   if (host_link_ == nullptr || executor_.is_idle()) return;
-  for (const hosts::HostLink::Want& want : host_link_->wants())
+  for (const collective::hosts::HostLink::Want& want : host_link_->wants())
     out.push_back({want.descriptor, want.events, 0});
 }
 

@@ -426,7 +426,7 @@ Status Engine::begin_internal(const wire::Request& request,
                               Operation& op) HVD_NO_THREAD_SAFETY_ANALYSIS {
   if (request.kind == wire::Kind::kProcessSetRemove) {
     const int32_t id = request.ranks.at(0);
-    op.work.reset(native::WorkKind::kFence);  // nothing to run
+    op.work.reset(collective::WorkKind::kFence);  // nothing to run
     Channel* channel = registry_.channel(id);
     HVD_TRY(registry_.remove(id));
     if (channel != nullptr) {
@@ -440,7 +440,7 @@ Status Engine::begin_internal(const wire::Request& request,
   ++generation_;
   opening_sets_[place.id] = place;
   const uint64_t offset = job_->channel_pool_offset() + place.offset;
-  op.work.reset(native::WorkKind::kFence);
+  op.work.reset(collective::WorkKind::kFence);
   // A region may have belonged to a set that was removed: it starts as zeros again, when nobody
   // uses it any more.
   op.work.leader_action = [this, offset, place] {

@@ -23,7 +23,7 @@ void Operation::reset_thoroughly() {
   names.clear();
   callback_context = nullptr;
   channel = nullptr;
-  work.reset(native::WorkKind::kReduce);
+  work.reset(collective::WorkKind::kReduce);
   copies.clear();
   status = Status::ok();
   outputs.clear();

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "collective/native/work.h"
+#include "collective/work.h"
 #include "engine/submission.h"
 #include "negotiate/slot_table.h"
 
@@ -70,7 +70,7 @@ struct Operation {
   uint64_t handle = 0;
   uint32_t flight = 0;  // entry in the ring of last operations
   uint64_t bytes = 0;
-  native::Work work;
+  collective::Work work;
   std::vector<std::unique_ptr<std::byte[]>> copies;  // inputs that overlap their output
   bool is_shadow = false;  // stands in for a rank that has joined; nobody waits for it
   bool is_traced = false;

@@ -7,8 +7,8 @@
 
 #include "base/bytes.h"
 #include "base/cpu.h"
+#include "collective/adasum.h"
 #include "collective/hosts/small_combine.h"
-#include "collective/native/adasum.h"
 #include "shm/job_layout.h"
 
 namespace hvd::engine {
@@ -47,8 +47,8 @@ std::vector<uint64_t> prefix_bytes(const std::vector<int64_t>& rows, uint64_t by
 
 }  // namespace
 
-native::Numeric numeric_of(const wire::Request& request, DType dtype, int set_size) {
-  native::Numeric n;
+collective::Numeric numeric_of(const wire::Request& request, DType dtype, int set_size) {
+  collective::Numeric n;
   n.dtype = dtype;
   n.slot_dtype = request.wire_dtype >= 0 ? static_cast<DType>(request.wire_dtype) : dtype;
   n.op = request.reduce_op == ReduceOp::kAverage ? ReduceOp::kSum : request.reduce_op;
@@ -89,9 +89,9 @@ void write_deposit(const Operation& op, const wire::Request& request, const SetV
     const wire::TensorSpec& tensor = request.tensors[t];
     const auto* input = static_cast<const std::byte*>(op.buffers[t].input);
     if (request.kind == Kind::kAllreduce || request.kind == Kind::kReducescatter) {
-      const native::Numeric n = numeric_of(request, tensor.dtype, set.size);
+      const collective::Numeric n = numeric_of(request, tensor.dtype, set.size);
       const uint64_t count = tensor.element_count();
-      if (count > 0) native::put(n, to, input, count);
+      if (count > 0) collective::put(n, to, input, count);
       to += count * n.slot_bytes();
     } else {
       if (tensor.bytes() > 0) std::memcpy(to, input, tensor.bytes());
@@ -210,11 +210,12 @@ struct SmallRun {
   const std::byte* const* payloads;
 };
 
-void combine(const SetView& set, const native::Numeric& numeric, const native::Combine& args) {
+void combine(const SetView& set, const collective::Numeric& numeric,
+             const collective::Combine& args) {
   if (HVD_UNLIKELY(set.hosts != nullptr)) {
-    hosts::combine_by_host(*set.hosts, numeric, args);
+    collective::hosts::combine_by_host(*set.hosts, numeric, args);
   } else {
-    native::combine(numeric, args);
+    collective::combine(numeric, args);
   }
 }
 
@@ -223,7 +224,7 @@ void small_allreduce(const SmallRun& s) {
   const std::byte* slots[shm::kMaxRanks];
   uint64_t offset = 0;
   for (size_t t = 0; t < request.tensors.size(); ++t) {
-    const native::Numeric n = numeric_of(request, request.tensors[t].dtype, s.set.size);
+    const collective::Numeric n = numeric_of(request, request.tensors[t].dtype, s.set.size);
     const uint64_t count = request.tensors[t].element_count();
     if (count == 0) continue;
     for (int r = 0; r < s.set.size; ++r)
@@ -240,8 +241,8 @@ void small_adasum(const SmallRun& s) {
   const wire::Request& request = s.slot.requests[0];
   uint64_t offset = 0;
   for (size_t t = 0; t < request.tensors.size(); ++t) {
-    const native::Numeric n = numeric_of(request, request.tensors[t].dtype, s.set.size);
-    const DType work = native::adasum_work_dtype(n.dtype);
+    const collective::Numeric n = numeric_of(request, request.tensors[t].dtype, s.set.size);
+    const DType work = collective::adasum_work_dtype(n.dtype);
     const uint64_t count = request.tensors[t].element_count();
     std::vector<std::vector<std::byte>> memory;
     std::vector<std::byte*> vectors;
@@ -249,11 +250,11 @@ void small_adasum(const SmallRun& s) {
       memory.emplace_back(count * dtype_bytes(work));
       const auto* own = static_cast<const std::byte*>(s.op.buffers[t].input);
       const std::byte* theirs = s.payloads[r] == nullptr ? nullptr : s.payloads[r] + offset;
-      native::adasum_load(n, memory.back().data(), r == s.set.me ? own : theirs, count);
+      collective::adasum_load(n, memory.back().data(), r == s.set.me ? own : theirs, count);
       vectors.push_back(memory.back().data());
     }
-    native::adasum_locally(work, vectors, count);
-    native::adasum_store(n, static_cast<std::byte*>(s.op.buffers[t].output), vectors[0], count);
+    collective::adasum_locally(work, vectors, count);
+    collective::adasum_store(n, static_cast<std::byte*>(s.op.buffers[t].output), vectors[0], count);
     offset += request.tensors[t].bytes();
   }
 }
@@ -314,7 +315,7 @@ void small_reducescatter(const SmallRun& s) {
   const std::byte* slots[shm::kMaxRanks];
   uint64_t offset = 0;
   for (size_t t = 0; t < request.tensors.size(); ++t) {
-    const native::Numeric n = numeric_of(request, request.tensors[t].dtype, s.set.size);
+    const collective::Numeric n = numeric_of(request, request.tensors[t].dtype, s.set.size);
     const auto begin = prefix_bytes(s.slot.plan.tensors[t].rows, row_bytes(s.slot, t));
     const auto me = static_cast<size_t>(s.set.me);
     const uint64_t count = (begin[me + 1] - begin[me]) / n.element_bytes();
@@ -335,7 +336,7 @@ void run_plain_allreduce(Operation& op, const Slot& slot, const SetView& set,
                          const std::byte* const* payloads) {
   const wire::Request& request = slot.requests[0];
   if (HVD_UNLIKELY(set.hosts != nullptr)) {
-    return hosts::combine_by_host(
+    return collective::hosts::combine_by_host(
         *set.hosts, numeric_of(request, request.tensors[0].dtype, set.size),
         {payloads, static_cast<unsigned>(set.size), static_cast<unsigned>(set.me),
          static_cast<const std::byte*>(op.buffers[0].input),
@@ -381,11 +382,11 @@ namespace {
 
 void build_runs(Operation& op, const Slot& slot, const SetView& set) {
   const wire::Request& request = slot.requests[0];
-  op.work.reset(slot.kind() == Kind::kAdasum ? native::WorkKind::kAdasum
-                                             : native::WorkKind::kReduce);
+  op.work.reset(slot.kind() == Kind::kAdasum ? collective::WorkKind::kAdasum
+                                             : collective::WorkKind::kReduce);
   for (size_t t = 0; t < request.tensors.size(); ++t) {
     const DType dtype = request.tensors[t].dtype;
-    native::Run* run = nullptr;
+    collective::Run* run = nullptr;
     for (size_t r = 0; r < op.work.run_count && run == nullptr; ++r) {
       if (op.work.runs[r].numeric.dtype == dtype) run = &op.work.runs[r];
     }
@@ -397,8 +398,8 @@ void build_runs(Operation& op, const Slot& slot, const SetView& set) {
   }
 }
 
-native::Exchange blocks_of_gather(const Slot& slot, const SetView& set, size_t t) {
-  native::Exchange x;
+collective::Exchange blocks_of_gather(const Slot& slot, const SetView& set, size_t t) {
+  collective::Exchange x;
   x.same_block_for_all = true;
   const auto offsets = prefix_bytes(slot.plan.tensors[t].rows, row_bytes(slot, t));
   x.send_offset = {0};
@@ -411,8 +412,8 @@ native::Exchange blocks_of_gather(const Slot& slot, const SetView& set, size_t t
   return x;
 }
 
-native::Exchange blocks_of_broadcast(const Slot& slot, const SetView& set) {
-  native::Exchange x;
+collective::Exchange blocks_of_broadcast(const Slot& slot, const SetView& set) {
+  collective::Exchange x;
   const auto& ranks = *set.global_ranks;
   const auto root = static_cast<size_t>(
       std::find(ranks.begin(), ranks.end(), slot.requests[0].root_rank) - ranks.begin());
@@ -426,8 +427,8 @@ native::Exchange blocks_of_broadcast(const Slot& slot, const SetView& set) {
   return x;
 }
 
-native::Exchange blocks_of_alltoall(const Slot& slot, const SetView& set) {
-  native::Exchange x;
+collective::Exchange blocks_of_alltoall(const Slot& slot, const SetView& set) {
+  collective::Exchange x;
   const auto& splits = slot.plan.tensors[0].splits;
   const uint64_t bytes_per_row = row_bytes(slot, 0);
   const auto bytes = [&](int from, int to) {
@@ -447,8 +448,8 @@ native::Exchange blocks_of_alltoall(const Slot& slot, const SetView& set) {
   return x;
 }
 
-native::Exchange blocks_of_reducescatter(const Slot& slot, const SetView& set, size_t t) {
-  native::Exchange x;
+collective::Exchange blocks_of_reducescatter(const Slot& slot, const SetView& set, size_t t) {
+  collective::Exchange x;
   x.reduces = true;
   x.numeric = numeric_of(slot.requests[0], slot.requests[0].tensors[t].dtype, set.size);
   const auto offsets = prefix_bytes(slot.plan.tensors[t].rows, row_bytes(slot, t));
@@ -470,7 +471,7 @@ void build_work(Operation& op, const Slot& slot, const SetView& set) {
   if (slot.kind() == Kind::kAllreduce || slot.kind() == Kind::kAdasum) {
     build_runs(op, slot, set);
   } else {
-    op.work.reset(native::WorkKind::kExchange);
+    op.work.reset(collective::WorkKind::kExchange);
     for (size_t t = 0; t < slot.requests[0].tensors.size(); ++t) {
       switch (slot.kind()) {
         case Kind::kAllgather:

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "collective/hosts/layout.h"
-#include "collective/native/numeric.h"
+#include "collective/numeric.h"
 #include "engine/operation.h"
 #include "negotiate/slot_table.h"
 
@@ -17,10 +17,10 @@ struct SetView {
   int me;  // set rank
   const std::vector<int32_t>* global_ranks;
   // Where members of several hosts share some of them, and so are combined host by host; else null.
-  const hosts::HostLayout* hosts = nullptr;
+  const collective::hosts::HostLayout* hosts = nullptr;
 };
 
-native::Numeric numeric_of(const wire::Request& request, DType dtype, int set_size);
+collective::Numeric numeric_of(const wire::Request& request, DType dtype, int set_size);
 
 // Fills in what the engine derives from a plan: deposits, small or not.
 void derive(negotiate::Slot& slot, const SetView& set, uint32_t eager_limit);

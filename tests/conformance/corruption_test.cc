@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "collective/native/link.h"
+#include "collective/shared_memory/link.h"
 #include "control/board.h"
 #include "tests/support/process_ranks.h"
 #include "tests/support/thread_ranks.h"
@@ -110,8 +110,8 @@ TEST(Corruption, OfAPositionInTheDecisionLogIsReportedOnAllRanks) {
 TEST(Corruption, OfADataCounterThatIsSetSlightlyBackIsReportedOnAllRanks) {
   damage_and_wait([](shm::Job& job) {
     const uint64_t board_bytes = align_up(control::Board::region_bytes(kRanks), 4096);
-    native::Link link(job, job.base() + job.channel_pool_offset() + board_bytes, kRanks, 1,
-                      std::array{0, 1}.data());
+    collective::shared_memory::Link link(job, job.base() + job.channel_pool_offset() + board_bytes,
+                                         kRanks, 1, std::array{0, 1}.data());
     link.ready(1).fetch_sub(1);
   });
 }

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/hash.h"
-#include "collective/native/link.h"
+#include "collective/shared_memory/link.h"
 #include "control/board.h"
 #include "engine/channel.h"
 #include "tests/support/deal_out.h"

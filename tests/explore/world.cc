@@ -279,7 +279,7 @@ void Rank::completed(Operation& op) {
 
 Status Rank::begin_internal(const wire::Request&, Operation& op) {
   op.number = static_cast<int32_t>(channels_.size());
-  op.work.reset(native::WorkKind::kFence);
+  op.work.reset(collective::WorkKind::kFence);
   // The region is zero already; that the leader acts once, when all have come, is what counts.
   op.work.leader_action = [] { return Status::ok(); };
   return Status::ok();

@@ -9,9 +9,9 @@
 namespace hvd::testing {
 namespace {
 
-using native::Exchange;
-using native::Work;
-using native::WorkKind;
+using collective::Exchange;
+using collective::Work;
+using collective::WorkKind;
 
 class HostsExchange : public ::testing::TestWithParam<std::vector<int>> {
  protected:
@@ -152,7 +152,7 @@ TEST_P(HostsExchange, AlltoallTakesEveryRowToItsReceiver) {
 
 constexpr size_t kRowElements = 11;
 
-Exchange scatter_of(const native::Numeric& numeric, const Bytes& input, int64_t rows, int size,
+Exchange scatter_of(const collective::Numeric& numeric, const Bytes& input, int64_t rows, int size,
                     int me) {
   Exchange x;
   x.reduces = true;
@@ -181,7 +181,7 @@ TEST_P(HostsExchange, ReducescatterGivesEachMemberItsSummedRows) {
                              .rows = rows,
                              .row_elements = kRowElements,
                              .receiver = rank.member};
-      native::Numeric numeric;
+      collective::Numeric numeric;
       numeric.dtype = numeric.slot_dtype = DType::kInt32;
       const Bytes& mine = inputs[static_cast<size_t>(rank.member)];
       const Bytes expected = reference_reducescatter(spec, inputs);
@@ -205,7 +205,7 @@ TEST_P(HostsExchange, EqualRowsOfAReducescatterAreTheirOwnAverage) {
                                .rows = rows,
                                .row_elements = kRowElements,
                                .receiver = rank.member};
-        native::Numeric numeric;
+        collective::Numeric numeric;
         numeric.dtype = numeric.slot_dtype = static_cast<DType>(dtype);
         numeric.post.divisor = rank.size;
         const Bytes expected = reference_reducescatter(spec, inputs);
@@ -239,7 +239,7 @@ TEST_P(HostsExchange, AMemberWithoutOutputStillServesTheOthers) {
 }
 
 TEST_P(HostsExchange, FenceActsOncePerHostWhenAllHaveComeAndBeforeAnyoneLeaves) {
-  const auto layout = hosts::HostLayout::of(GetParam());
+  const auto layout = collective::hosts::HostLayout::of(GetParam());
   std::atomic<int> came{0}, acted{0};
   run_hosts(GetParam(), [&](HostRank& rank) {
     for (int round = 1; round <= 20; ++round) {

@@ -10,10 +10,10 @@
 namespace hvd::testing {
 namespace {
 
-using hosts::Algorithm;
-using hosts::choose_algorithm;
-using hosts::goes_by_ring;
-using hosts::HostLayout;
+using collective::hosts::Algorithm;
+using collective::hosts::choose_algorithm;
+using collective::hosts::goes_by_ring;
+using collective::hosts::HostLayout;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -98,7 +98,7 @@ TEST(HostLink, MembersThatRunDifferentWorksFindOut) {
 
 TEST(HostLink, WantsNameTheStreamsOfABlockedWork) {
   run_hosts({0, 1}, [&](HostRank& rank) {
-    hosts::HostLink& link = rank.group.hosts();
+    collective::hosts::HostLink& link = rank.group.hosts();
     std::byte byte{};
     EXPECT_TRUE(link.wants().empty());
     if (rank.member == 0) {

@@ -6,9 +6,9 @@
 namespace hvd::testing {
 namespace {
 
-using hosts::Pace;
-using hosts::pace_in;
-using hosts::PaceChooser;
+using collective::hosts::Pace;
+using collective::hosts::pace_in;
+using collective::hosts::PaceChooser;
 using std::chrono::microseconds;
 
 constexpr uint64_t kMiB = 1 << 20;
@@ -19,7 +19,7 @@ struct Network {
 
 // Runs works of one size as a link would; returns how many ran deep.
 int run(PaceChooser& chooser, const Network& network, int works, uint64_t bytes = 4 * kMiB) {
-  const int size_class = hosts::pace_class_of(bytes);
+  const int size_class = collective::hosts::pace_class_of(bytes);
   int deep = 0;
   for (int i = 0; i < works; ++i) {
     const Pace pace = pace_in(chooser.choices(), size_class);
@@ -30,19 +30,20 @@ int run(PaceChooser& chooser, const Network& network, int works, uint64_t bytes 
 }
 
 Pace choice(const PaceChooser& chooser, uint64_t bytes = 4 * kMiB) {
-  return pace_in(chooser.choices(), hosts::pace_class_of(bytes));
+  return pace_in(chooser.choices(), collective::hosts::pace_class_of(bytes));
 }
 
 TEST(HostsPace, SmallWorksAreInLockstep) {
-  EXPECT_EQ(hosts::pace_class_of(kMiB - 1), -1);
+  EXPECT_EQ(collective::hosts::pace_class_of(kMiB - 1), -1);
   EXPECT_EQ(pace_in(0xffff, -1), Pace::kLockstep);
 }
 
 TEST(HostsPace, ClassesGrowWithTheSize) {
-  EXPECT_EQ(hosts::pace_class_of(kMiB), 0);
-  EXPECT_EQ(hosts::pace_class_of(8 * kMiB), 1);
-  EXPECT_EQ(hosts::pace_class_of(64 * kMiB), 2);
-  EXPECT_EQ(hosts::pace_class_of(uint64_t{1} << 40), hosts::kPaceClasses - 1);
+  EXPECT_EQ(collective::hosts::pace_class_of(kMiB), 0);
+  EXPECT_EQ(collective::hosts::pace_class_of(8 * kMiB), 1);
+  EXPECT_EQ(collective::hosts::pace_class_of(64 * kMiB), 2);
+  EXPECT_EQ(collective::hosts::pace_class_of(uint64_t{1} << 40),
+            collective::hosts::kPaceClasses - 1);
 }
 
 TEST(HostsPace, BeginsInLockstep) { EXPECT_EQ(PaceChooser().choices(), 0); }

@@ -11,8 +11,8 @@
 namespace hvd::testing {
 namespace {
 
-using native::Work;
-using native::WorkKind;
+using collective::Work;
+using collective::WorkKind;
 
 // What all members computed, to be compared with each other.
 class Outputs {
@@ -34,7 +34,7 @@ class Outputs {
 
 // Where sums are rounded once, in rank order, the bits are those of the reference.
 bool rounds_once(const std::vector<int>& labels) {
-  const auto layout = hosts::HostLayout::of(labels);
+  const auto layout = collective::hosts::HostLayout::of(labels);
   return layout.size() == layout.host_count() && layout.host_count() <= 8;
 }
 
@@ -62,7 +62,7 @@ struct Case {
 
 void prepare(Work& work, const Case& c, int size) {
   work.reset(c.op == HVD_OP_ADASUM ? WorkKind::kAdasum : WorkKind::kReduce);
-  native::Numeric& n = work.next_run().numeric;
+  collective::Numeric& n = work.next_run().numeric;
   n.dtype = n.slot_dtype = static_cast<DType>(c.dtype);
   n.op = c.op == HVD_OP_AVERAGE ? ReduceOp::kSum : static_cast<ReduceOp>(c.op);
   n.pre = Scale{c.prescale, 1};
@@ -156,8 +156,9 @@ TEST_P(HostsReduce, BlocksThatOverlapGiveTheReference) {
   for (const size_t count : {1, 1000, 100001, 1000003}) cases.push_back({.count = count});
   cases.push_back({.dtype = HVD_BFLOAT16, .op = HVD_OP_AVERAGE, .count = 700001});
   cases.push_back({.dtype = HVD_INT64, .op = HVD_OP_MAX, .count = 200001});
-  run_cases(cases, rounds_once(GetParam()), {.pace = hosts::Pace::kDeep});
-  run_cases(cases, rounds_once(GetParam()), {.buffer_bytes = 4096, .pace = hosts::Pace::kDeep});
+  run_cases(cases, rounds_once(GetParam()), {.pace = collective::hosts::Pace::kDeep});
+  run_cases(cases, rounds_once(GetParam()),
+            {.buffer_bytes = 4096, .pace = collective::hosts::Pace::kDeep});
 }
 
 // Long enough that both paces are tried and one is chosen.
@@ -179,7 +180,7 @@ TEST_P(HostsReduce, TinyRunsBetweenLargeOnesDoNotHoldUpBlocksThatOverlap) {
               work.reset(WorkKind::kReduce);
               std::vector<std::vector<int32_t>> data;
               for (const size_t count : counts) {
-                native::Run& run = work.next_run();
+                collective::Run& run = work.next_run();
                 run.numeric.dtype = run.numeric.slot_dtype = DType::kInt32;
                 data.emplace_back(count, rank.member + 1);
                 run.add(data.back().data(), data.back().data(), count);
@@ -192,7 +193,7 @@ TEST_P(HostsReduce, TinyRunsBetweenLargeOnesDoNotHoldUpBlocksThatOverlap) {
               for (size_t i = 0; i < counts.size(); ++i)
                 EXPECT_EQ(data[i], std::vector<int32_t>(counts[i], sum)) << "run " << i;
             },
-            {.pace = hosts::Pace::kDeep});
+            {.pace = collective::hosts::Pace::kDeep});
 }
 
 TEST_P(HostsReduce, ScaleFactorsAreAppliedOnce) {
@@ -240,7 +241,7 @@ TEST(HostsRing, EqualNumbersOnHostsOfSeveralMembersAreTheirOwnAverage) {
 
 // A rank that has all payloads combines them itself: not a bit may be different.
 TEST_P(HostsReduce, SmallOperationsHaveTheBitsOfLargeOnes) {
-  const auto layout = hosts::HostLayout::of(GetParam());
+  const auto layout = collective::hosts::HostLayout::of(GetParam());
   run_hosts(GetParam(), [&](HostRank& rank) {
     for (const hvd_dtype dtype : kFloats) {
       for (const hvd_reduce_op op : {HVD_OP_AVERAGE, HVD_OP_SUM}) {
@@ -248,17 +249,17 @@ TEST_P(HostsReduce, SmallOperationsHaveTheBitsOfLargeOnes) {
         const Expectation e = expect_of(c, rank.size);
         Work work;
         prepare(work, c, rank.size);
-        const native::Numeric& n = work.runs[0].numeric;
+        const collective::Numeric& n = work.runs[0].numeric;
         std::vector<Bytes> payloads;
         std::vector<const std::byte*> slots;
         for (const Bytes& input : e.inputs) {
-          native::put(n, payloads.emplace_back(input.size()).data(), input.data(), c.count);
+          collective::put(n, payloads.emplace_back(input.size()).data(), input.data(), c.count);
           slots.push_back(payloads.back().data());
         }
         const auto me = static_cast<size_t>(rank.member);
         Bytes small(e.inputs[me].size());
 
-        hosts::combine_by_host(
+        collective::hosts::combine_by_host(
             layout, n,
             {slots.data(), static_cast<unsigned>(rank.size), static_cast<unsigned>(me),
              e.inputs[me].data(), small.data(), nullptr, c.count});
@@ -290,7 +291,7 @@ TEST_P(HostsReduce, GroupsAreReducedPieceByPieceAndAJoinedMemberCountsAsZeros) {
     std::vector<Bytes> data, expected;
     std::vector<hvd_dtype> dtypes;
     for (const hvd_dtype dtype : {HVD_INT32, HVD_FLOAT32}) {
-      native::Run& run = work.next_run();
+      collective::Run& run = work.next_run();
       run.numeric.dtype = run.numeric.slot_dtype = static_cast<DType>(dtype);
       for (size_t i = 0; i < counts.size(); ++i) {
         auto inputs = make_data_of_all(rank.size, {.dtype = dtype, .count = counts[i], .salt = i});

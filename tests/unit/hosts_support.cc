@@ -110,7 +110,7 @@ void SocketSwitch::cut(int32_t a, int32_t b) {
 
 void run_hosts(const std::vector<int>& labels, const std::function<void(HostRank&)>& function,
                const SocketSwitch::Options& options) {
-  const auto layout = hosts::HostLayout::of(labels);
+  const auto layout = collective::hosts::HostLayout::of(labels);
   SocketSwitch sockets(options);
   std::vector<std::vector<std::unique_ptr<shm::Job>>> jobs;
   for (const auto& members : layout.members) {
@@ -122,20 +122,20 @@ void run_hosts(const std::vector<int>& labels, const std::function<void(HostRank
     jobs.push_back(std::move(*host));
   }
   std::vector<std::unique_ptr<net::Mesh>> meshes;
-  std::vector<std::unique_ptr<hosts::BareHosts>> groups;
+  std::vector<std::unique_ptr<collective::hosts::BareHosts>> groups;
   std::vector<int32_t> global_ranks;
   for (int m = 0; m < layout.size(); ++m) global_ranks.push_back(100 + m);
   for (int m = 0; m < layout.size(); ++m) {
     meshes.push_back(sockets.mesh_of(global_ranks[static_cast<size_t>(m)]));
     shm::Job& job =
         *jobs[static_cast<size_t>(layout.host(m))][static_cast<size_t>(layout.place(m))];
-    groups.push_back(
-        std::make_unique<hosts::BareHosts>(job, *meshes.back(),
-                                           hosts::HostLinkOptions{.layout = layout,
-                                                                  .me = m,
-                                                                  .channel = 7,
-                                                                  .global_ranks = global_ranks,
-                                                                  .pace = options.pace}));
+    groups.push_back(std::make_unique<collective::hosts::BareHosts>(
+        job, *meshes.back(),
+        collective::hosts::HostLinkOptions{.layout = layout,
+                                           .me = m,
+                                           .channel = 7,
+                                           .global_ranks = global_ranks,
+                                           .pace = options.pace}));
   }
   for (const auto& group : groups) group->set_spin_count(0);  // more members than cores
   std::vector<std::jthread> threads;
@@ -149,7 +149,7 @@ void run_hosts(const std::vector<int>& labels, const std::function<void(HostRank
 
 std::string layout_text(const std::vector<int>& labels) {
   std::string text;
-  for (const auto& members : hosts::HostLayout::of(labels).members)
+  for (const auto& members : collective::hosts::HostLayout::of(labels).members)
     text += concat(text.empty() ? "" : "+", members.size());
   return text;
 }

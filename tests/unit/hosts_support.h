@@ -22,7 +22,7 @@ class SocketSwitch {
   struct Options {
     int buffer_bytes = 0;       // of a socket, both ways; 0: as the system has it
     int asks_before_ready = 0;  // how often connect() says "not yet"
-    std::optional<hosts::Pace> pace = {};
+    std::optional<collective::hosts::Pace> pace = {};
   };
   explicit SocketSwitch(const Options& options) : options_(options) {}
   ~SocketSwitch();
@@ -49,7 +49,7 @@ class SocketSwitch {
 struct HostRank {
   int member;
   int size;
-  hosts::BareHosts& group;
+  collective::hosts::BareHosts& group;
   SocketSwitch& sockets;
 };
 

@@ -7,24 +7,17 @@
 #include <vector>
 
 #include "base/text.h"
+#include "collective/adasum.h"
 #include "collective/hosts/tasks.h"
-#include "collective/native/adasum.h"
+#include "collective/shares.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
 
-using native::AdasumLevel;
-using native::Exchange;
-using native::Piece;
-using native::Progress;
-using native::Run;
-using native::Work;
-using native::WorkKind;
-
-class AdasumTask final : public native::Task {
+class AdasumTask final : public Task {
  public:
-  AdasumTask(native::Link& local, HostLink& hosts, Work& work)
-      : local_(local), hosts_(hosts), work_(work), levels_(native::adasum_levels(size())) {}
+  AdasumTask(shared_memory::Link& local, HostLink& hosts, Work& work)
+      : local_(local), hosts_(hosts), work_(work), levels_(adasum_levels(size())) {}
 
   Progress advance() override {
     if (inner_ != nullptr) {
@@ -71,10 +64,10 @@ class AdasumTask final : public native::Task {
   int size() const { return hosts_.layout().size(); }
   const Run& run() const { return work_.runs[run_]; }
   const Piece& piece() const { return run().pieces[piece_]; }
-  DType work_dtype() const { return native::adasum_work_dtype(run().numeric.dtype); }
+  DType work_dtype() const { return adasum_work_dtype(run().numeric.dtype); }
   size_t work_bytes() const { return dtype_bytes(work_dtype()); }
   uint64_t slice(int member) const {
-    return native::share_begin(piece().count, work_bytes(), size(), member);
+    return share_begin(piece().count, work_bytes(), size(), member);
   }
   uint64_t slice_count(int member) const { return slice(member + 1) - slice(member); }
   uint64_t my_count() const { return slice_count(hosts_.me()); }
@@ -120,9 +113,8 @@ class AdasumTask final : public native::Task {
     const size_t bytes = run().numeric.element_bytes();
     vectors_.resize(static_cast<size_t>(size()) * my_count() * work_bytes());
     for (int m = 0; m < size() && my_count() > 0; ++m) {
-      native::adasum_load(run().numeric, vector_of(m),
-                          received_.data() + static_cast<uint64_t>(m) * my_count() * bytes,
-                          my_count());
+      adasum_load(run().numeric, vector_of(m),
+                  received_.data() + static_cast<uint64_t>(m) * my_count() * bytes, my_count());
     }
   }
 
@@ -156,7 +148,7 @@ class AdasumTask final : public native::Task {
       for (size_t m = 0; m < static_cast<size_t>(size()); ++m) {
         for (size_t i = 0; i < 3; ++i) dots[i] += all_dots_[3 * (m * pairs + pair) + i];
       }
-      const native::AdasumWeights weights = native::adasum_weights(dots);
+      const AdasumWeights weights = adasum_weights(dots);
       const auto [left, right] = levels_[level_][pair];
       kernels().combine(work_dtype(), vector_of(left), vector_of(right), my_count(), weights.left,
                         weights.right);
@@ -166,8 +158,7 @@ class AdasumTask final : public native::Task {
   // Results travel in the tensor's dtype, ready for the output.
   void collect_results() {
     const size_t bytes = run().numeric.element_bytes();
-    if (my_count() > 0)
-      native::adasum_store(run().numeric, received_.data(), vector_of(0), my_count());
+    if (my_count() > 0) adasum_store(run().numeric, received_.data(), vector_of(0), my_count());
     Exchange x;
     x.same_block_for_all = true;
     x.in = received_.data();
@@ -182,7 +173,7 @@ class AdasumTask final : public native::Task {
     begin_exchange(std::move(x));
   }
 
-  native::Link& local_;
+  shared_memory::Link& local_;
   HostLink& hosts_;
   Work& work_;
   const std::vector<AdasumLevel> levels_;
@@ -196,8 +187,8 @@ class AdasumTask final : public native::Task {
 
 }  // namespace
 
-std::unique_ptr<native::Task> make_adasum(native::Link& local, HostLink& hosts, Work& work) {
+std::unique_ptr<Task> make_adasum(shared_memory::Link& local, HostLink& hosts, Work& work) {
   return std::make_unique<AdasumTask>(local, hosts, work);
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
 
 // Up to here a second message delay costs more than the bytes it saves.
@@ -33,4 +33,4 @@ size_t block_bytes_for(int host_count, size_t part_bytes) {
   return std::min(kMostBlockBytes, part_bytes * static_cast<size_t>(host_count));
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 
 enum class Algorithm {
   kOneShot,  // everybody sends the whole block to everybody: one message delay
@@ -33,4 +33,4 @@ inline constexpr size_t kLibraryBlockBytes = 4 << 20;
 // Bytes of a block where hosts have one member each.
 size_t block_bytes_for(int host_count, size_t part_bytes);
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "collective/hosts/tasks.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
 
 constexpr int kYields = 200;
@@ -35,8 +35,8 @@ BareHosts::BareHosts(shm::Job& job, net::Mesh& mesh, HostLinkOptions options)
       spins_(job.size() > job.core_count() ? 0 : 1000) {}
 
 Status BareHosts::allreduce(void* data, size_t count, DType dtype, ReduceOp op) {
-  work_.reset(native::WorkKind::kReduce);
-  native::Run& run = work_.next_run();
+  work_.reset(WorkKind::kReduce);
+  Run& run = work_.next_run();
   run.numeric.dtype = run.numeric.slot_dtype = dtype;
   run.numeric.op = op == ReduceOp::kAverage ? ReduceOp::kSum : op;
   run.numeric.pre = Scale{};
@@ -46,18 +46,18 @@ Status BareHosts::allreduce(void* data, size_t count, DType dtype, ReduceOp op) 
 }
 
 Status BareHosts::barrier() {
-  work_.reset(native::WorkKind::kFence);
+  work_.reset(WorkKind::kFence);
   return run(work_);
 }
 
-Status BareHosts::run(native::Work& work) {
+Status BareHosts::run(Work& work) {
   const auto task = make_task(local_, hosts_, work);
   Deadline deadline = Deadline::never();
   for (int idle = 0;;) {
-    const native::Progress progress = task->advance();
-    if (progress == native::Progress::kDone) return work.status;
+    const Progress progress = task->advance();
+    if (progress == Progress::kDone) return work.status;
     if (hosts_.has_failed()) return hosts_.status();
-    if (progress == native::Progress::kAdvanced) {
+    if (progress == Progress::kAdvanced) {
       idle = 0;
       continue;
     }
@@ -91,4 +91,4 @@ Status BareHosts::wait_for_news() {
   return Status::ok();
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

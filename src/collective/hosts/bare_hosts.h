@@ -7,11 +7,11 @@
 
 #include "base/dtype.h"
 #include "collective/hosts/host_link.h"
-#include "collective/native/link.h"
-#include "collective/native/work.h"
+#include "collective/shared_memory/link.h"
+#include "collective/work.h"
 #include "shm/job.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 
 class BareHosts {
  public:
@@ -23,22 +23,22 @@ class BareHosts {
   Status allreduce(void* data, size_t count, DType dtype, ReduceOp op);
   Status barrier();
   // Any work; its own status, or why it could not be finished.
-  Status run(native::Work& work);
+  Status run(Work& work);
 
   // Looks before it yields the processor; 0 where members outnumber the cores.
   void set_spin_count(int count) { spins_ = count; }
 
   HostLink& hosts() { return hosts_; }
-  native::Link& local() { return local_; }
+  shared_memory::Link& local() { return local_; }
 
  private:
   Status wait_for_news();
 
   const std::vector<int> local_ranks_;
-  native::Link local_;
+  shared_memory::Link local_;
   HostLink hosts_;
-  native::Work work_;
+  Work work_;
   int spins_;
 };
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

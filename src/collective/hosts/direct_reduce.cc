@@ -12,13 +12,11 @@
 #include "base/bytes.h"
 #include "collective/hosts/host_reduce.h"
 #include "collective/hosts/two_level.h"
-#include "collective/native/task.h"
+#include "collective/shares.h"
 #include "shm/job_layout.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
-
-using native::Numeric;
 
 class DirectReduce final : public HostReduce {
  public:
@@ -108,8 +106,8 @@ class DirectReduce final : public HostReduce {
   Range part(const Flight& flight, int host) const {
     if (flight.one_shot) return {0, flight.block.count};
     const size_t bytes = flight.block.run->numeric.slot_bytes();
-    const uint64_t low = native::share_begin(flight.block.count, bytes, host_count_, host);
-    return {low, native::share_begin(flight.block.count, bytes, host_count_, host + 1) - low};
+    const uint64_t low = share_begin(flight.block.count, bytes, host_count_, host);
+    return {low, share_begin(flight.block.count, bytes, host_count_, host + 1) - low};
   }
 
   // What others sent of my part; in a one-shot block a part is the block.
@@ -167,7 +165,7 @@ class DirectReduce final : public HostReduce {
     for (int step = 1; step < host_count_; ++step) {
       const Range range = part(flight, (me_ + step) % host_count_);
       for_part(flight, range, [&](const std::byte* in, std::byte*, uint64_t at, uint64_t count) {
-        native::put(n, flight.outgoing + (range.low + at) * n.slot_bytes(), in, count);
+        put(n, flight.outgoing + (range.low + at) * n.slot_bytes(), in, count);
       });
       if (flight.one_shot) return;  // the same for all
     }
@@ -263,7 +261,7 @@ class DirectReduce final : public HostReduce {
       if (host == me_) continue;
       const Range range = part(flight, host);
       for_part(flight, range, [&](const std::byte*, std::byte* out, uint64_t at, uint64_t count) {
-        native::get(n, out, flight.results + (range.low + at) * n.slot_bytes(), count);
+        get(n, out, flight.results + (range.low + at) * n.slot_bytes(), count);
       });
     }
   }
@@ -286,4 +284,4 @@ std::unique_ptr<HostReduce> make_direct_reduce(HostLink& hosts, const BlockSeque
   return std::make_unique<DirectReduce>(hosts, sequence);
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -1,16 +1,13 @@
 #include "collective/hosts/exchange.h"
 
-namespace hvd::hosts {
+#include "collective/shared_memory/tasks.h"
+
+namespace hvd::collective::hosts {
 namespace {
 
-using native::Exchange;
-using native::Progress;
-using native::Work;
-using native::WorkKind;
-
-class ExchangeTask final : public native::Task {
+class ExchangeTask final : public Task {
  public:
-  ExchangeTask(native::Link& local, HostLink& hosts, Work& work)
+  ExchangeTask(shared_memory::Link& local, HostLink& hosts, Work& work)
       : local_(local), hosts_(hosts), work_(work) {}
 
   Progress advance() override {
@@ -31,20 +28,20 @@ class ExchangeTask final : public native::Task {
                                        : make_pairwise(local_, hosts_, exchange);
   }
 
-  native::Link& local_;
+  shared_memory::Link& local_;
   HostLink& hosts_;
   Work& work_;
   size_t index_ = 0;
   std::unique_ptr<Task> now_;
 };
 
-class Pairwise final : public native::Task {
+class Pairwise final : public Task {
  public:
-  Pairwise(native::Link& local, HostLink& hosts, const Exchange& exchange) : hosts_(hosts) {
+  Pairwise(shared_memory::Link& local, HostLink& hosts, const Exchange& exchange) : hosts_(hosts) {
     hosts.begin_work(static_cast<uint32_t>(WorkKind::kExchange), exchange.largest_block_bytes);
     inside_work_.reset(WorkKind::kExchange);
     inside_work_.exchanges.push_back(part_inside(exchange));
-    inside_ = native::make_exchange(local, inside_work_);
+    inside_ = shared_memory::make_exchange(local, inside_work_);
     const HostLayout& layout = hosts.layout();
     marks_.assign(static_cast<size_t>(layout.size()), 0);
     for (int step = 1; step < layout.size(); ++step) {
@@ -105,13 +102,13 @@ class Pairwise final : public native::Task {
 
 }  // namespace
 
-std::unique_ptr<native::Task> make_pairwise(native::Link& local, HostLink& hosts,
-                                            const Exchange& exchange) {
+std::unique_ptr<Task> make_pairwise(shared_memory::Link& local, HostLink& hosts,
+                                    const Exchange& exchange) {
   return std::make_unique<Pairwise>(local, hosts, exchange);
 }
 
-std::unique_ptr<native::Task> make_exchange(native::Link& local, HostLink& hosts, Work& work) {
+std::unique_ptr<Task> make_exchange(shared_memory::Link& local, HostLink& hosts, Work& work) {
   return std::make_unique<ExchangeTask>(local, hosts, work);
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -6,16 +6,16 @@
 
 #include "collective/hosts/tasks.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 
 // Allgather, broadcast: each block crosses to each host once and is handed on there.
-std::unique_ptr<native::Task> make_gather(native::Link& local, HostLink& hosts,
-                                          const native::Exchange& exchange);
+std::unique_ptr<Task> make_gather(shared_memory::Link& local, HostLink& hosts,
+                                  const Exchange& exchange);
 // Alltoall: each pair of members on different hosts has a stream of its own.
-std::unique_ptr<native::Task> make_pairwise(native::Link& local, HostLink& hosts,
-                                            const native::Exchange& exchange);
+std::unique_ptr<Task> make_pairwise(shared_memory::Link& local, HostLink& hosts,
+                                    const Exchange& exchange);
 // Reducescatter: the sum of a host for a block crosses to its member once.
-std::unique_ptr<native::Task> make_scatter(native::Link& local, HostLink& hosts,
-                                           const native::Exchange& exchange);
+std::unique_ptr<Task> make_scatter(shared_memory::Link& local, HostLink& hosts,
+                                   const Exchange& exchange);
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

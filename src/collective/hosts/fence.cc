@@ -4,14 +4,12 @@
 
 #include "collective/hosts/tasks.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
 
-using native::Progress;
-
-class Fence final : public native::Task {
+class Fence final : public Task {
  public:
-  Fence(native::Link& local, HostLink& hosts, native::Work& work)
+  Fence(shared_memory::Link& local, HostLink& hosts, Work& work)
       : local_(local), hosts_(hosts), work_(work) {
     hosts.begin_work(static_cast<uint32_t>(work.kind), 0);
     local_.post_ready(local_.step + 1);
@@ -69,9 +67,9 @@ class Fence final : public native::Task {
     return hosts_.has_sent_all();
   }
 
-  native::Link& local_;
+  shared_memory::Link& local_;
   HostLink& hosts_;
-  native::Work& work_;
+  Work& work_;
   Stage stage_ = Stage::kCome;
   const std::byte token_{1};
   std::vector<uint64_t> marks_;
@@ -79,8 +77,8 @@ class Fence final : public native::Task {
 
 }  // namespace
 
-std::unique_ptr<native::Task> make_fence(native::Link& local, HostLink& hosts, native::Work& work) {
+std::unique_ptr<Task> make_fence(shared_memory::Link& local, HostLink& hosts, Work& work) {
   return std::make_unique<Fence>(local, hosts, work);
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

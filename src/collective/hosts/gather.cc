@@ -10,20 +10,17 @@
 
 #include "collective/hosts/exchange.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
 
-using native::Exchange;
-using native::Progress;
-
-class Gather final : public native::Task {
+class Gather final : public Task {
   static constexpr uint32_t kDepth = 4;
-  static constexpr uint64_t kSlotBytes = native::kStagingBytes / kDepth;
+  static constexpr uint64_t kSlotBytes = shared_memory::kStagingBytes / kDepth;
 
  public:
-  Gather(native::Link& local, HostLink& hosts, const Exchange& exchange)
+  Gather(shared_memory::Link& local, HostLink& hosts, const Exchange& exchange)
       : local_(local), hosts_(hosts), x_(exchange) {
-    hosts.begin_work(static_cast<uint32_t>(native::WorkKind::kExchange), x_.largest_block_bytes);
+    hosts.begin_work(static_cast<uint32_t>(WorkKind::kExchange), x_.largest_block_bytes);
     send_own_block();
     keep_own_block();
     if (local.size() > 1) {
@@ -169,7 +166,7 @@ class Gather final : public native::Task {
     return true;
   }
 
-  native::Link& local_;
+  shared_memory::Link& local_;
   HostLink& hosts_;
   const Exchange& x_;
   std::vector<std::vector<Segment>> streams_;  // by place on this host
@@ -180,9 +177,9 @@ class Gather final : public native::Task {
 
 }  // namespace
 
-std::unique_ptr<native::Task> make_gather(native::Link& local, HostLink& hosts,
-                                          const Exchange& exchange) {
+std::unique_ptr<Task> make_gather(shared_memory::Link& local, HostLink& hosts,
+                                  const Exchange& exchange) {
   return std::make_unique<Gather>(local, hosts, exchange);
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
 
 constexpr size_t kMaxParts = 64;            // of one system call; enough to fill any socket buffer
@@ -281,4 +281,4 @@ std::vector<int> HostLink::awaited() const {
   return members;
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -20,7 +20,7 @@
 #include "collective/hosts/pace.h"
 #include "net/mesh.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 
 struct HostLinkOptions {
   HostLayout layout;
@@ -162,4 +162,4 @@ class HostLink {
   Status status_;
 };
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

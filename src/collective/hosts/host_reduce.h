@@ -10,13 +10,13 @@
 #include "collective/hosts/algorithm.h"
 #include "collective/hosts/host_link.h"
 #include "collective/hosts/pace.h"
-#include "collective/native/work.h"
+#include "collective/work.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 
 struct Block {
-  const native::Run* run = nullptr;  // lives until the block is finished
-  uint64_t first = 0, count = 0;     // elements
+  const Run* run = nullptr;       // lives until the block is finished
+  uint64_t first = 0, count = 0;  // elements
 };
 
 struct BlockSequence {
@@ -44,4 +44,4 @@ std::unique_ptr<HostReduce> make_direct_reduce(HostLink& hosts, const BlockSeque
 std::unique_ptr<HostReduce> make_library_reduce(HostLink& hosts, const BlockSequence& sequence);
 std::unique_ptr<HostReduce> make_ring_reduce(HostLink& hosts, const BlockSequence& sequence);
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 
 HostLayout HostLayout::of(const std::vector<int>& labels) {
   HostLayout layout;
@@ -29,4 +29,4 @@ HostLayout HostLayout::of(const std::vector<int>& labels) {
   return layout;
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 
 struct HostLayout {
   std::vector<int> host_of;               // member -> host, numbered by first appearance
@@ -33,4 +33,4 @@ struct HostLayout {
   }
 };
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -8,10 +8,8 @@
 #include "collective/hosts/host_reduce.h"
 #include "net/lane_reduce.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
-
-using native::Numeric;
 
 constexpr uint64_t kInFlight = 2;
 
@@ -38,7 +36,7 @@ class LibraryReduce final : public HostReduce {
       turn.is_copied = true;
       block.run->for_range(block.first, block.count,
                            [&](const std::byte* in, std::byte*, uint64_t at, uint64_t count) {
-                             native::put(n, turn.out + at * n.slot_bytes(), in, count);
+                             put(n, turn.out + at * n.slot_bytes(), in, count);
                            });
     }
     auto number = hosts_.library()->start(turn.in, turn.out, block.count, n.slot_dtype, n.op);
@@ -94,7 +92,7 @@ class LibraryReduce final : public HostReduce {
     if (!turn.is_copied) return;
     block.run->for_range(block.first, block.count,
                          [&](const std::byte*, std::byte* out, uint64_t at, uint64_t count) {
-                           native::get(n, out, turn.out + at * n.slot_bytes(), count);
+                           get(n, out, turn.out + at * n.slot_bytes(), count);
                          });
   }
 
@@ -111,4 +109,4 @@ std::unique_ptr<HostReduce> make_library_reduce(HostLink& hosts, const BlockSequ
   return std::make_unique<LibraryReduce>(hosts, sequence);
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

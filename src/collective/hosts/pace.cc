@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
@@ -59,4 +59,4 @@ PaceMask PaceChooser::choices() const {
   return mask;
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 
 enum class Pace { kLockstep, kDeep };
 
@@ -55,4 +55,4 @@ class PaceChooser {
   std::array<Class, kPaceClasses> classes_;
 };
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -13,16 +13,13 @@
 #include "collective/hosts/host_reduce.h"
 #include "collective/hosts/tasks.h"
 #include "collective/hosts/two_level.h"
+#include "collective/shares.h"
 #include "net/lane_reduce.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
 
-using native::Link;
-using native::Numeric;
-using native::Progress;
-using native::Run;
-using native::Work;
+using shared_memory::Link;
 
 // One advance stays short: about a millisecond.
 constexpr int kTurnsPerAdvance = 16;
@@ -49,7 +46,7 @@ bool library_takes(HostLink& hosts, const Work& work) {
 
 // For works between streams; a ring has an overlap of its own. `lane` is what one lane has of all
 // bytes.
-Pace begin(HostLink& hosts, native::WorkKind kind, const WorkSize& lane, uint64_t bytes) {
+Pace begin(HostLink& hosts, WorkKind kind, const WorkSize& lane, uint64_t bytes) {
   const auto number = static_cast<uint32_t>(kind);
   if (!goes_by_ring(lane, hosts.layout().host_count()))
     return hosts.begin_paced_work(number, bytes);
@@ -91,7 +88,7 @@ class BlockWalk {
 };
 
 // One member per host.
-class FlatReduce final : public native::Task {
+class FlatReduce final : public Task {
  public:
   FlatReduce(HostLink& hosts, Work& work)
       : hosts_(hosts),
@@ -144,9 +141,9 @@ class FlatReduce final : public native::Task {
 };
 
 // Several members on some host.
-class TwoLevelReduce final : public native::Task {
+class TwoLevelReduce final : public Task {
   static constexpr uint32_t kDepth = 4;
-  static constexpr size_t kSlotBytes = native::kStagingBytes / kDepth;
+  static constexpr size_t kSlotBytes = shared_memory::kStagingBytes / kDepth;
 
  public:
   TwoLevelReduce(Link& local, HostLink& hosts, Work& work)
@@ -196,7 +193,7 @@ class TwoLevelReduce final : public native::Task {
     return local_.staging(member) + (number % kDepth) * kSlotBytes;
   }
   uint64_t shard_begin(const Block& block, int lane) const {
-    return native::share_begin(block.count, block.run->numeric.slot_bytes(), lanes(), lane);
+    return share_begin(block.count, block.run->numeric.slot_bytes(), lanes(), lane);
   }
   bool copy_in() {
     if (copied_in_ == chunks_ || copied_in_ - copied_out_ == kDepth) return false;
@@ -209,7 +206,7 @@ class TwoLevelReduce final : public native::Task {
     std::byte* staging = slot(local_.me(), copied_in_);
     now.block.run->for_range(now.block.first, now.block.count,
                              [&](const std::byte* in, std::byte*, uint64_t at, uint64_t count) {
-                               native::put(n, staging + at * n.slot_bytes(), in, count);
+                               put(n, staging + at * n.slot_bytes(), in, count);
                              });
     local_.post_ready(local_.step + ++copied_in_);
     return true;
@@ -264,7 +261,7 @@ class TwoLevelReduce final : public native::Task {
       const std::byte* from = slot(lane, copied_out_) + low * n.slot_bytes();
       block.run->for_range(block.first + low, high - low,
                            [&](const std::byte*, std::byte* out, uint64_t at, uint64_t count) {
-                             native::get(n, out, from + at * n.slot_bytes(), count);
+                             get(n, out, from + at * n.slot_bytes(), count);
                            });
     }
     local_.post_result(local_.step + 2 * ++copied_out_);
@@ -289,10 +286,10 @@ std::unique_ptr<HostReduce> make_host_reduce(HostLink& hosts, const BlockSequenc
   return ring ? make_ring_reduce(hosts, sequence) : make_direct_reduce(hosts, sequence);
 }
 
-std::unique_ptr<native::Task> make_reduce(Link& local, HostLink& hosts, Work& work) {
+std::unique_ptr<Task> make_reduce(Link& local, HostLink& hosts, Work& work) {
   if (hosts.layout().size() == hosts.layout().host_count())
     return std::make_unique<FlatReduce>(hosts, work);
   return std::make_unique<TwoLevelReduce>(local, hosts, work);
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -9,12 +9,10 @@
 
 #include "base/bytes.h"
 #include "collective/hosts/host_reduce.h"
-#include "collective/native/task.h"
+#include "collective/shares.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
-
-using native::Numeric;
 
 // The average of a host's elements and the sum of those of all other hosts, in place of the
 // elements. A sum does not tell what it was made of; but where it is the one that elements equal to
@@ -61,7 +59,7 @@ class RingReduce final : public HostReduce {
     const Numeric& n = numeric();
     block.run->for_range(block.first, block.count,
                          [&](const std::byte* in, std::byte*, uint64_t at, uint64_t count) {
-                           native::put(n, elements_ + at * n.slot_bytes(), in, count);
+                           put(n, elements_ + at * n.slot_bytes(), in, count);
                          });
     ++started_;
     step_ = 0;
@@ -98,7 +96,7 @@ class RingReduce final : public HostReduce {
   }
   const Numeric& numeric() const { return block_.run->numeric; }
   uint64_t begin(int part) const {
-    return native::share_begin(block_.count, numeric().slot_bytes(), host_count_, part);
+    return share_begin(block_.count, numeric().slot_bytes(), host_count_, part);
   }
   uint64_t length(int part) const { return begin(part + 1) - begin(part); }
   // Part sent in a step; the one that comes is the one before it.
@@ -142,7 +140,7 @@ class RingReduce final : public HostReduce {
     const Numeric& n = numeric();
     block_.run->for_range(block_.first, block_.count,
                           [&](const std::byte*, std::byte* out, uint64_t at, uint64_t count) {
-                            native::get(n, out, elements_ + at * n.slot_bytes(), count);
+                            get(n, out, elements_ + at * n.slot_bytes(), count);
                           });
     is_gathered_ = false;
     ++finished_;
@@ -169,4 +167,4 @@ std::unique_ptr<HostReduce> make_ring_reduce(HostLink& hosts, const BlockSequenc
   return std::make_unique<RingReduce>(hosts, sequence);
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

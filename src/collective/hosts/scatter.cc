@@ -15,16 +15,13 @@
 #include "collective/hosts/exchange.h"
 #include "collective/hosts/two_level.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
 
-using native::Exchange;
-using native::Link;
-using native::Numeric;
-using native::Progress;
+using shared_memory::Link;
 
 constexpr uint32_t kScatterDepth = 4;
-constexpr size_t kMostChunkBytes = native::kStagingBytes / kScatterDepth;
+constexpr size_t kMostChunkBytes = shared_memory::kStagingBytes / kScatterDepth;
 constexpr size_t kLeastChunkBytes = 16 << 10;
 constexpr size_t kBytesOfAllHosts = 1 << 20;  // of one chunk, from which it is combined
 constexpr size_t kOutgoing = 4;               // sums on their way to other hosts
@@ -39,7 +36,7 @@ size_t chunk_bytes_for(const Exchange& x, int host_count) {
   return align_up(static_cast<size_t>(std::clamp<uint64_t>(largest, 1, most)), kCacheLine);
 }
 
-class Scatter final : public native::Task {
+class Scatter final : public Task {
  public:
   Scatter(Link& local, HostLink& hosts, const Exchange& x)
       : local_(local),
@@ -55,7 +52,7 @@ class Scatter final : public native::Task {
       bytes += x.send_bytes[static_cast<size_t>(member)];
       total_ += chunks_of(member);
     }
-    hosts.begin_work(static_cast<uint32_t>(native::WorkKind::kExchange), bytes);
+    hosts.begin_work(static_cast<uint32_t>(WorkKind::kExchange), bytes);
     memory_ = hosts.scratch((kScatterDepth * host_count() + 1 + kOutgoing) * chunk_bytes_);
     marks_.assign(kScatterDepth * host_count(), 0);
     for (uint32_t c = 0; c < std::min(kScatterDepth, mine_); ++c) expect_sums(c);
@@ -143,7 +140,7 @@ class Scatter final : public native::Task {
     }
     const Chunk chunk = chunks_[copied_ % kScatterDepth] = next_chunk();
     if (is_shared()) {
-      native::put(n_, staging(local_.me(), copied_), input_of(chunk), count_of(chunk));
+      put(n_, staging(local_.me(), copied_), input_of(chunk), count_of(chunk));
       local_.post_ready(local_.step + copied_ + 1);
     }
     ++copied_;
@@ -170,7 +167,7 @@ class Scatter final : public native::Task {
 
   void sum_members(const Chunk& chunk, std::byte* to) const {
     const uint64_t count = count_of(chunk);
-    if (!is_shared()) return native::put(n_, to, input_of(chunk), count);
+    if (!is_shared()) return put(n_, to, input_of(chunk), count);
     const void* sources[shm::kMaxRanksPerHost];
     for (int member = 0; member < local_.size(); ++member)
       sources[member] = staging(member, reduced_);
@@ -204,7 +201,7 @@ class Scatter final : public native::Task {
                     {sums, static_cast<unsigned>(host_count()), my_host, sums[my_host], result(),
                      nullptr, count});
     if (x_.out != nullptr)
-      native::get(n_, x_.out + combined_ * step_ * n_.element_bytes(), result(), count);
+      get(n_, x_.out + combined_ * step_ * n_.element_bytes(), result(), count);
     ++combined_;
     if (combined_ + kScatterDepth - 1 < mine_) expect_sums(combined_ + kScatterDepth - 1);
     return true;
@@ -231,8 +228,8 @@ class Scatter final : public native::Task {
 
 }  // namespace
 
-std::unique_ptr<native::Task> make_scatter(Link& local, HostLink& hosts, const Exchange& exchange) {
+std::unique_ptr<Task> make_scatter(Link& local, HostLink& hosts, const Exchange& exchange) {
   return std::make_unique<Scatter>(local, hosts, exchange);
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -6,11 +6,8 @@
 #include "collective/hosts/two_level.h"
 #include "shm/job_layout.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 namespace {
-
-using native::Combine;
-using native::Numeric;
 
 constexpr size_t kBlockElements = 256;
 constexpr size_t kBlockBytes = kBlockElements * 8;
@@ -33,7 +30,7 @@ void combine_by_host(const HostLayout& layout, const Numeric& n, const Combine& 
   const auto my_host = static_cast<unsigned>(layout.host(static_cast<int>(args.own)));
   for (size_t at = 0; at < args.count; at += kBlockElements) {
     const size_t count = std::min(kBlockElements, args.count - at);
-    native::put(n, mine, args.in == nullptr ? nullptr : args.in + at * n.element_bytes(), count);
+    put(n, mine, args.in == nullptr ? nullptr : args.in + at * n.element_bytes(), count);
     const std::byte* of_host[shm::kMaxRanks];
     for (size_t host = 0; host < hosts; ++host) {
       const void* sources[shm::kMaxRanks];
@@ -50,9 +47,8 @@ void combine_by_host(const HostLayout& layout, const Numeric& n, const Combine& 
     combine_between(
         layout, levels.between,
         {of_host, static_cast<unsigned>(hosts), my_host, of_host[my_host], result, nullptr, count});
-    native::get(n, args.out == nullptr ? nullptr : args.out + at * n.element_bytes(), result,
-                count);
+    get(n, args.out == nullptr ? nullptr : args.out + at * n.element_bytes(), result, count);
   }
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

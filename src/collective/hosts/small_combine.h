@@ -5,13 +5,12 @@
 #pragma once
 
 #include "collective/hosts/layout.h"
-#include "collective/native/numeric.h"
+#include "collective/numeric.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 
-// As native::combine, which does the same where every host has one member; `slot_out` is not
+// As combine, which does the same where every host has one member; `slot_out` is not
 // written.
-void combine_by_host(const HostLayout& layout, const native::Numeric& numeric,
-                     const native::Combine& args);
+void combine_by_host(const HostLayout& layout, const Numeric& numeric, const Combine& args);
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

@@ -1,20 +1,20 @@
 #include "collective/hosts/tasks.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 
-std::unique_ptr<native::Task> make_task(native::Link& local, HostLink& hosts, native::Work& work) {
+std::unique_ptr<Task> make_task(shared_memory::Link& local, HostLink& hosts, Work& work) {
   switch (work.kind) {
-    case native::WorkKind::kReduce:
-    case native::WorkKind::kReduceShared:
+    case WorkKind::kReduce:
+    case WorkKind::kReduceShared:
       return make_reduce(local, hosts, work);
-    case native::WorkKind::kExchange:
+    case WorkKind::kExchange:
       return make_exchange(local, hosts, work);
-    case native::WorkKind::kAdasum:
+    case WorkKind::kAdasum:
       return make_adasum(local, hosts, work);
-    case native::WorkKind::kFence:
+    case WorkKind::kFence:
       return make_fence(local, hosts, work);
   }
   return nullptr;
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

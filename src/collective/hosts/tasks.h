@@ -9,17 +9,17 @@
 #include <memory>
 
 #include "collective/hosts/host_link.h"
-#include "collective/native/task.h"
+#include "collective/shared_memory/link.h"
+#include "collective/task.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 
 // Buffers of kReduceShared are treated like private ones.
-std::unique_ptr<native::Task> make_task(native::Link& local, HostLink& hosts, native::Work& work);
+std::unique_ptr<Task> make_task(shared_memory::Link& local, HostLink& hosts, Work& work);
 
-std::unique_ptr<native::Task> make_reduce(native::Link& local, HostLink& hosts, native::Work& work);
-std::unique_ptr<native::Task> make_exchange(native::Link& local, HostLink& hosts,
-                                            native::Work& work);
-std::unique_ptr<native::Task> make_adasum(native::Link& local, HostLink& hosts, native::Work& work);
-std::unique_ptr<native::Task> make_fence(native::Link& local, HostLink& hosts, native::Work& work);
+std::unique_ptr<Task> make_reduce(shared_memory::Link& local, HostLink& hosts, Work& work);
+std::unique_ptr<Task> make_exchange(shared_memory::Link& local, HostLink& hosts, Work& work);
+std::unique_ptr<Task> make_adasum(shared_memory::Link& local, HostLink& hosts, Work& work);
+std::unique_ptr<Task> make_fence(shared_memory::Link& local, HostLink& hosts, Work& work);
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

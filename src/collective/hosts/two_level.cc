@@ -2,10 +2,7 @@
 
 #include "shm/job_layout.h"
 
-namespace hvd::hosts {
-
-using native::Combine;
-using native::Numeric;
+namespace hvd::collective::hosts {
 
 TwoLevel TwoLevel::of(const Numeric& n, const HostLayout& layout, HostOrder order) {
   TwoLevel result;
@@ -16,7 +13,7 @@ TwoLevel TwoLevel::of(const Numeric& n, const HostLayout& layout, HostOrder orde
 }
 
 void combine_between(const HostLayout& layout, const Numeric& between, const Combine& args) {
-  if (layout.is_even() || !between.is_mean()) return native::combine(between, args);
+  if (layout.is_even() || !between.is_mean()) return combine(between, args);
   const std::byte* slots[shm::kMaxRanks];
   Combine weighted = args;
   weighted.slots = slots;
@@ -26,7 +23,7 @@ void combine_between(const HostLayout& layout, const Numeric& between, const Com
     for (int time = 0; time < layout.weights[host]; ++time)
       slots[weighted.rank_count++] = host == args.own ? args.in : args.slots[host];
   }
-  native::combine(between, weighted);
+  combine(between, weighted);
 }
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

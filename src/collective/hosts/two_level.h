@@ -5,9 +5,9 @@
 #pragma once
 
 #include "collective/hosts/layout.h"
-#include "collective/native/numeric.h"
+#include "collective/numeric.h"
 
-namespace hvd::hosts {
+namespace hvd::collective::hosts {
 
 // How the level between hosts adds: all hosts at once, or one after the other, which cannot count
 // a host more than once.
@@ -15,9 +15,9 @@ enum class HostOrder { kAtOnce, kRing };
 
 struct TwoLevel {
   bool is_mean_of_means;
-  native::Numeric between;  // of what the hosts have, in the form of slots
+  Numeric between;  // of what the hosts have, in the form of slots
 
-  static TwoLevel of(const native::Numeric& numeric, const HostLayout& layout,
+  static TwoLevel of(const Numeric& numeric, const HostLayout& layout,
                      HostOrder order = HostOrder::kAtOnce);
   // For the members of one host.
   Scale inside(size_t members) const {
@@ -25,8 +25,7 @@ struct TwoLevel {
   }
 };
 
-// As native::combine, with one slot per host and `own` a host.
-void combine_between(const HostLayout& layout, const native::Numeric& between,
-                     const native::Combine& args);
+// As combine, with one slot per host and `own` a host.
+void combine_between(const HostLayout& layout, const Numeric& between, const Combine& args);
 
-}  // namespace hvd::hosts
+}  // namespace hvd::collective::hosts

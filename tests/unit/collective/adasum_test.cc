@@ -1,8 +1,8 @@
-#include "collective/native/adasum.h"
+#include "collective/adasum.h"
 
 #include <gtest/gtest.h>
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 namespace {
 
 TEST(AdasumLevels, PowersOfTwoMeetByDoublingDistance) {
@@ -50,4 +50,4 @@ TEST(AdasumLoad, RoundsWhatIsPrescaledToItsTypeBeforeItIsWidened) {
 }
 
 }  // namespace
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

@@ -1,4 +1,4 @@
-#include "collective/native/numeric.h"
+#include "collective/numeric.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 
 #include "shm/job_layout.h"
 
-namespace hvd::native {
+namespace hvd::collective {
 namespace {
 
 // Elements that need another form than the user's are formed here, a block at a time, within L1.
@@ -94,4 +94,4 @@ void combine(const Numeric& n, const Combine& args) {
   }
 }
 
-}  // namespace hvd::native
+}  // namespace hvd::collective

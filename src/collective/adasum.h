@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/dtype.h"
-#include "collective/native/numeric.h"
+#include "collective/numeric.h"
 
-namespace hvd::native {
+namespace hvd::collective {
 
 using AdasumLevel = std::vector<std::pair<int, int>>;  // (left, right): the result replaces left
 std::vector<AdasumLevel> adasum_levels(int ranks);
@@ -32,4 +32,4 @@ void adasum_store(const Numeric& numeric, std::byte* out, const std::byte* work,
 // All vectors at hand (small tensors): vectors[0] ends as the result.
 void adasum_locally(DType work_dtype, const std::vector<std::byte*>& vectors, size_t count);
 
-}  // namespace hvd::native
+}  // namespace hvd::collective

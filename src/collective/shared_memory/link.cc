@@ -1,6 +1,6 @@
-#include "collective/native/link.h"
+#include "collective/shared_memory/link.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 
 uint64_t Link::region_bytes(int size) {
   const auto ranks = static_cast<uint64_t>(size);
@@ -46,4 +46,4 @@ bool Link::want_is_nonsense() const {
   return behind > (1u << 30) && behind < (3u << 30);
 }
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

@@ -10,7 +10,7 @@
 #include "base/dtype.h"
 #include "base/status.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 
 class BareGroup {
  public:
@@ -33,4 +33,4 @@ class BareGroup {
   virtual double probe_round_trip_ns() = 0;
 };
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "shm/doorbell.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 
 inline constexpr size_t kPairChunkBytes = 128 << 10;  // of which each rank owns a half
 inline constexpr size_t kPairRingBytes = 512 << 10;
@@ -98,4 +98,4 @@ class Link {
   uint32_t posted_ready_ = 0, posted_result_ = 0;
 };
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

@@ -1,4 +1,4 @@
-#include "collective/native/bare_group.h"
+#include "collective/shared_memory/bare_group.h"
 
 #include <sched.h>
 
@@ -9,9 +9,9 @@
 
 #include "base/cpu.h"
 #include "base/text.h"
-#include "collective/native/executor.h"
+#include "collective/shared_memory/executor.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 namespace {
 
 constexpr size_t kInlinePayload = 56;
@@ -235,4 +235,4 @@ Result<std::unique_ptr<BareGroup>> BareGroup::join(const Options& options) {
   return std::unique_ptr<BareGroup>(std::make_unique<SharedMemoryGroup>(std::move(job)));
 }
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

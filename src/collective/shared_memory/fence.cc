@@ -1,7 +1,7 @@
 // All members come, member 0 does something alone, all go on.
-#include "collective/native/task.h"
+#include "collective/shared_memory/tasks.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 namespace {
 
 class Fence final : public Task {
@@ -39,4 +39,4 @@ std::unique_ptr<Task> make_fence(Link& link, Work& work) {
   return std::make_unique<Fence>(link, work);
 }
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

@@ -13,9 +13,9 @@
 #include <deque>
 #include <vector>
 
-#include "collective/native/task.h"
+#include "collective/shared_memory/tasks.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 
 class PairStream {
  public:
@@ -52,4 +52,4 @@ class PairStream {
   uint32_t ring_position_ = 0;
 };
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

@@ -2,10 +2,10 @@
 // staging, then each rank reduces its share of all stagings in place, then everybody copies its own
 // staging out. One staging buffer per rank: where ranks outnumber cores a small footprint beats a
 // deeper pipeline.
-#include "collective/native/task.h"
+#include "collective/shared_memory/tasks.h"
 #include "reduce/kernels.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 namespace {
 
 // One advance stays short: about a millisecond.
@@ -105,4 +105,4 @@ std::unique_ptr<Task> make_staged_reduce(Link& link, Work& work) {
   return std::make_unique<StagedReduce>(link, work);
 }
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

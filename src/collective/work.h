@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "collective/native/numeric.h"
+#include "collective/numeric.h"
 
-namespace hvd::native {
+namespace hvd::collective {
 
 // A tensor inside a run. `start` counts elements before it in the run.
 struct Piece {
@@ -101,4 +101,4 @@ void Run::for_range(uint64_t first, uint64_t length, const Fn& fn) const {
   }
 }
 
-}  // namespace hvd::native
+}  // namespace hvd::collective

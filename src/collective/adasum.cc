@@ -1,4 +1,4 @@
-#include "collective/native/adasum.h"
+#include "collective/adasum.h"
 
 #include <algorithm>
 #include <cfloat>
@@ -6,9 +6,9 @@
 #include <cstring>
 #include <iterator>
 
-#include "collective/native/task.h"
+#include "collective/shares.h"
 
-namespace hvd::native {
+namespace hvd::collective {
 
 std::vector<AdasumLevel> adasum_levels(int ranks) {
   int power = 1;
@@ -97,4 +97,4 @@ void adasum_locally(DType work_dtype, const std::vector<std::byte*>& vectors, si
   }
 }
 
-}  // namespace hvd::native
+}  // namespace hvd::collective

@@ -4,9 +4,9 @@
 // with the rounds, together with the staging if both have the same source.
 #include <numeric>
 
-#include "collective/native/task.h"
+#include "collective/shared_memory/tasks.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 namespace {
 
 constexpr uint32_t kDepth = 4;
@@ -197,4 +197,4 @@ std::unique_ptr<Task> make_exchange(Link& link, Work& work) {
   return std::make_unique<ExchangeTask>(link, work);
 }
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

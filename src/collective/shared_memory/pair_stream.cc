@@ -1,6 +1,6 @@
-#include "collective/native/pair_stream.h"
+#include "collective/shared_memory/pair_stream.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 namespace {
 
 // Bounds the list; the pipeline then drains once, which costs about a microsecond.
@@ -128,4 +128,4 @@ Progress PairStream::advance(std::deque<Work*>& queue, std::vector<Work*>& done)
   return Progress::kAdvanced;
 }
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

@@ -1,6 +1,6 @@
-#include "collective/native/executor.h"
+#include "collective/shared_memory/executor.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 
 std::unique_ptr<Task> Executor::make_task(Work& work) {
   if (maker_) return maker_(work);
@@ -45,4 +45,4 @@ void Executor::abandon() {
   pair_.abandon();
 }
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

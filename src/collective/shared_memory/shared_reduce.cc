@@ -1,10 +1,10 @@
 // Allreduce of buffers that lie in shared memory on every rank: each rank reduces its share of all
 // buffers where they lie. The records that announced the operation say that all inputs are ready,
 // so one counter per work is enough.
-#include "collective/native/task.h"
+#include "collective/shared_memory/tasks.h"
 #include "reduce/kernels.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 namespace {
 
 // A step of poll() stays short even for a huge tensor.
@@ -74,4 +74,4 @@ std::unique_ptr<Task> make_shared_reduce(Link& link, Work& work) {
   return std::make_unique<SharedReduce>(link, work);
 }
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

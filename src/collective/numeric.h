@@ -12,7 +12,7 @@
 #include "base/dtype.h"
 #include "reduce/kernels.h"
 
-namespace hvd::native {
+namespace hvd::collective {
 
 struct Numeric {
   DType dtype = DType::kFloat32;
@@ -45,4 +45,4 @@ struct Combine {
 // out (and slot_out) = post(reduce over ranks).
 void combine(const Numeric& numeric, const Combine& args);
 
-}  // namespace hvd::native
+}  // namespace hvd::collective

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "collective/native/pair_stream.h"
-#include "collective/native/task.h"
+#include "collective/shared_memory/pair_stream.h"
+#include "collective/shared_memory/tasks.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 
 class Executor {
  public:
@@ -38,4 +38,4 @@ class Executor {
   Work* current_ = nullptr;
 };
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "base/text.h"
-#include "collective/native/adasum.h"
-#include "collective/native/task.h"
+#include "collective/adasum.h"
+#include "collective/shared_memory/tasks.h"
 
-namespace hvd::native {
+namespace hvd::collective::shared_memory {
 namespace {
 
 constexpr uint64_t kNoScratch = ~uint64_t{0};
@@ -186,4 +186,4 @@ std::unique_ptr<Task> make_adasum(Link& link, Work& work) {
   return std::make_unique<AdasumTask>(link, work);
 }
 
-}  // namespace hvd::native
+}  // namespace hvd::collective::shared_memory
