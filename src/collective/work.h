@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/device.h"
 #include "base/status.h"
 #include "collective/numeric.h"
 
@@ -55,6 +56,8 @@ struct Exchange {
 
 enum class WorkKind { kReduce, kReduceShared, kExchange, kAdasum, kFence };
 
+class Backend;
+
 struct Work {
   WorkKind kind = WorkKind::kReduce;
   std::vector<Run> runs;  // reduce, Adasum
@@ -62,7 +65,9 @@ struct Work {
   std::vector<Exchange> exchanges;
   std::vector<std::byte*> shared;  // kReduceShared: addresses [piece * ranks + rank], run after run
   std::function<Status()> leader_action;  // kFence: run by member 0 when all have come
-  Status status;  // a failure of this rank alone (out of memory); others go on
+  Status status;               // a failure of this rank alone (out of memory); others go on
+  Device device;               // of all its buffers
+  Backend* backend = nullptr;  // who runs it; set when it is added to an executor
   void* owner = nullptr;
 
   Run& next_run() {

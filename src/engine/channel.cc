@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "collective/hosts/tasks.h"
-
 namespace hvd::engine {
 
 namespace {
@@ -18,14 +16,6 @@ std::vector<int> ranks_of(const std::vector<int>& members, const std::vector<int
 
 int place_in(const std::vector<int>& members, int member) {
   return static_cast<int>(std::find(members.begin(), members.end(), member) - members.begin());
-}
-
-collective::shared_memory::Executor::TaskMaker task_maker(collective::shared_memory::Link& local,
-                                                          collective::hosts::HostLink* hosts) {
-  if (hosts == nullptr) return nullptr;
-  return [&local, hosts](collective::Work& work) {
-    return collective::hosts::make_task(local, *hosts, work);
-  };
 }
 
 // Up to here every rank combines everybody's payload itself. Between hosts each rank's payload goes
@@ -68,7 +58,7 @@ Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
             static_cast<int>(members_here_.size()), place_in(members_here_, me()),
             ranks_here_.data()),
       host_link_(make_host_link()),
-      executor_(link_, task_maker(link_, host_link_.get())),
+      plane_(collective::make_backends({link_, host_link_.get()})),
       slots_(options_.cache_capacity, size()),
       order_(board_, host.job(), *this, size(), me(),
              host_link_ == nullptr ? control::Deciders::kAll : control::Deciders::kFirst),

@@ -17,8 +17,8 @@
 
 #include "base/explore.h"
 #include "base/status.h"
+#include "collective/backends/data_plane.h"
 #include "collective/hosts/host_link.h"
-#include "collective/shared_memory/executor.h"
 #include "control/board.h"
 #include "control/eager_ring.h"
 #include "control/order.h"
@@ -111,11 +111,11 @@ class Channel final : private control::Directory {
   StepResult step(Effort effort);
   // A step would find nothing: as long as this holds, one line is read and no function called.
   bool is_waiting() const {
-    return mirrored_ == nullptr && order_.waits_for_record() && executor_.is_idle() &&
+    return mirrored_ == nullptr && order_.waits_for_record() && plane_.is_idle() &&
            !has_overflow_.load(std::memory_order_relaxed);
   }
   const Status& failure() const { return failure_; }
-  bool is_busy() const { return !executor_.is_idle(); }
+  bool is_busy() const { return !plane_.is_idle(); }
   bool has_overflow() const { return has_overflow_.load(std::memory_order_relaxed); }
   shm::Want want() const;
   // Ranks that this one waits for in a data phase and that nobody drives are woken.
@@ -202,6 +202,7 @@ class Channel final : private control::Directory {
   Operation* operation_of(std::span<control::Mark> marks, const negotiate::Slot& slot);
   void run_small(Operation& op, negotiate::Slot& slot, const std::byte* const* payloads);
   void run_large(Operation& op, negotiate::Slot& slot, std::span<const control::Mark> marks);
+  void start_work(Operation& op);
   bool all_share(const negotiate::Slot& slot, std::span<const control::Mark> marks) const;
   bool map_shared(Operation& op, const negotiate::Slot& slot, std::span<const control::Mark> marks);
   void finish(Operation& op, const Status& status);
@@ -231,9 +232,9 @@ class Channel final : private control::Directory {
   const std::vector<int> ranks_here_;
   control::Board board_;
   collective::shared_memory::Link link_;
-  std::unique_ptr<collective::hosts::HostLink> host_link_;        // null: all members are here
+  const std::unique_ptr<collective::hosts::HostLink> host_link_;  // null: all members are here
   const collective::hosts::HostLayout* crowded_hosts_ = nullptr;  // see SetView::hosts
-  collective::shared_memory::Executor executor_;
+  collective::DataPlane plane_;
   negotiate::SlotTable slots_;
   control::Order order_;
   mirror::MirroredChannel* mirrored_ = nullptr;  // null: all members are here

@@ -62,15 +62,15 @@ StepResult Channel::step_unguarded(Effort effort) {
       finish_join();
     }
     result = StepResult::kAdvanced;
-    if (effort == Effort::kOne && executor_.is_idle()) return result;
+    if (effort == Effort::kOne && plane_.is_idle()) return result;
   }
-  if (executor_.is_idle() || !failure_.is_ok()) return result;
+  if (plane_.is_idle() || !failure_.is_ok()) return result;
   if (effort == Effort::kAllSmall) return StepResult::kLargeWaiting;
   return advance_large() == StepResult::kAdvanced ? StepResult::kAdvanced : result;
 }
 
 StepResult Channel::advance_large() {
-  const collective::Progress progress = executor_.advance(done_works_);
+  const collective::Progress progress = plane_.advance(done_works_);
   const bool finished_some = !done_works_.empty();
   for (collective::Work* work : done_works_) {
     auto& op = *static_cast<Operation*>(work->owner);
@@ -249,8 +249,7 @@ void Channel::run_negotiated(std::span<Mark> marks) {
     const Status status = host_.begin_internal(*any, *op);
     if (!status.is_ok() || !op->work.leader_action) return finish(*op, status);
     op->work.owner = op;
-    running_.push_back(op);
-    executor_.add(op->work);
+    start_work(*op);
   } else if (slot->kind() == wire::Kind::kBarrier) {
     finish(*op, Status::ok());
   } else if (size() == 1) {
@@ -279,7 +278,7 @@ SlotPtr Channel::adopt_plan(const std::vector<const wire::Request*>& requests,
   slot->is_unnamed = any.tensors.empty() || any.tensors[0].name.empty();
   slot->key = slot->is_unnamed ? signature_hash(slot->request_of(me())) : control::key_of(any, 0);
   derive(*slot, set_view(), eager_limit_);
-  if (host_link_ != nullptr) slot->may_share = false;
+  slot->may_share = slot->may_share && plane_.can_run(collective::WorkKind::kReduceShared);
   const bool internal =
       any.kind == wire::Kind::kProcessSetAdd || any.kind == wire::Kind::kProcessSetRemove;
   if (all_here && !internal && slots_.capacity() > 0) remember(slot);
@@ -325,14 +324,25 @@ void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) 
   if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
   flight_.set_state(op.flight, FlightState::kRunning);
   build_work(op, slot, set_view());
-  running_.push_back(&op);  // before anything can fail: whatever is here is failed with the channel
   if (all_share(slot, marks)) {
-    if (!map_shared(op, slot, marks)) return;
+    if (!map_shared(op, slot, marks)) {
+      running_.push_back(&op);  // ends with the channel
+      return;
+    }
     statistics_.shared_operations.add();
   } else {
     statistics_.streamed_operations.add();
   }
-  executor_.add(op.work);
+  start_work(op);
+}
+
+// All members choose the same backend, or find alike that there is none.
+void Channel::start_work(Operation& op) {
+  running_.push_back(&op);
+  if (const Status status = plane_.add(op.work); HVD_UNLIKELY(!status.is_ok())) {
+    std::erase(running_, &op);
+    finish(op, status);
+  }
 }
 
 // Turns the offsets that all ranks sent into addresses here.
@@ -421,7 +431,7 @@ void Channel::finish(Operation& op, const Status& status) {
 }
 
 void Channel::fail_pending(const Status& status) {
-  executor_.abandon();
+  plane_.abandon();
   std::vector<Operation*> all;
   const auto collect = [&](Operation* op) {
     if (op != nullptr && !op->is_done() && std::find(all.begin(), all.end(), op) == all.end())
@@ -445,8 +455,5 @@ void Channel::fail_pending(const Status& status) {
   if (!all.empty()) host_.telling_failure(status);
   for (Operation* op : all) finish(*op, status);
 }
-
-// ---- waiting
-// ---------------------------------------------------------------------------------------------
 
 }  // namespace hvd::engine

@@ -11,56 +11,52 @@ namespace hvd::engine {
 using negotiate::Slot;
 
 shm::Want Channel::want() const {
-  if (executor_.is_idle()) return order_.want(options_.id);
-  if (host_link_ != nullptr) return {};  // members of this host, or the network
+  if (plane_.is_idle()) return order_.want(options_.id);
   // Records of ours that are not agreed yet may be completed by anybody.
-  return order_.next_own() == tail_.load(std::memory_order_relaxed) ? link_.want() : shm::Want{};
+  return order_.next_own() == tail_.load(std::memory_order_relaxed) ? plane_.current().want()
+                                                                    : shm::Want{};
 }
 
 uint64_t Channel::ring_late_peers() {
-  if (executor_.is_idle()) return 0;
+  if (plane_.is_idle()) return 0;
   uint64_t woken = 0;
-  if (host_link_ != nullptr) {
-    for (const int member : host_link_->awaited()) {
-      host_.mirror()->wake(rank_of(member));
-      ++woken;
-    }
+  for (const int member : plane_.current().awaited_elsewhere()) {
+    host_.mirror()->wake(rank_of(member));
+    ++woken;
   }
-  const int peer = link_.local_rank(link_.want_member());
+  const int peer = link_.local_rank(plane_.current().awaited_here());
   if (peer == job_.rank() || job_.is_driven(peer)) return woken;
   return job_.wake_background(peer) ? woken + 1 : woken;
 }
 
 bool Channel::waits_for_driven_peers() const {
-  if (executor_.is_idle()) {
+  if (plane_.is_idle()) {
     const int member = order_.missing_rank();
     return member < 0 || job_.is_driven(rank_of(member));
   }
-  return host_link_ != nullptr || job_.is_driven(link_.local_rank(link_.want_member()));
+  const collective::Backend& backend = plane_.current();
+  return backend.spans_hosts() || job_.is_driven(link_.local_rank(backend.awaited_here()));
 }
 
 bool Channel::waits_for_closed_member() const {
   // What a member of another host has sent before it left still comes, or its stream breaks. A
   // member of this host that has left meanwhile is not what the task waits for then.
-  if (host_link_ != nullptr && host_link_->has_failed()) return true;
-  if (host_link_ != nullptr && !host_link_->awaited().empty()) return false;
-  const auto place = static_cast<size_t>(link_.want_member());
+  if (!plane_.status().is_ok()) return true;
+  if (plane_.is_idle()) return false;
+  if (!plane_.current().awaited_elsewhere().empty()) return false;
+  const auto place = static_cast<size_t>(plane_.current().awaited_here());
   const auto state = job_.block(ranks_here_[place]).state.load(std::memory_order_seq_cst);
   return is_closed_member(members_here_[place]) ||
          state == static_cast<uint32_t>(shm::RankState::kLeft);
 }
 
-void Channel::add_wanted_descriptors(std::vector<pollfd>& out) {
-  if (host_link_ == nullptr || executor_.is_idle()) return;
-  for (const collective::hosts::HostLink::Want& want : host_link_->wants())
-    out.push_back({want.descriptor, want.events, 0});
-}
+void Channel::add_wanted_descriptors(std::vector<pollfd>& out) { plane_.add_descriptors(out); }
 
 Status Channel::broken_stream(TimePoint now) {
   constexpr auto kGrace = std::chrono::milliseconds(500);
-  if (host_link_ == nullptr || !host_link_->has_failed() || is_closed()) return Status::ok();
+  if (plane_.status().is_ok() || is_closed()) return Status::ok();
   if (stream_broke_ == TimePoint{}) stream_broke_ = now;
-  return now - stream_broke_ < kGrace ? Status::ok() : host_link_->status();
+  return now - stream_broke_ < kGrace ? Status::ok() : plane_.status();
 }
 
 void Channel::detach() {
@@ -120,7 +116,7 @@ Status Channel::check_shared_words() {
                             " in the shared segment of process set ", options_.id,
                             " is not what it wrote"));
   }
-  if (!executor_.is_idle() && link_.want_is_nonsense()) {
+  if (!plane_.is_idle() && link_.want_is_nonsense()) {
     return corrupted(concat("a counter of rank ",
                             ranks_here_[static_cast<size_t>(link_.want_member())],
                             " in the shared segment is corrupted"));

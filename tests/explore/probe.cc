@@ -67,7 +67,7 @@ uint64_t Probe::state_digest(const engine::Channel& channel) {
   digest.add(channel.agreed_);
   digest.add(channel.running_.size());
   digest.add(channel.link_.step);
-  digest.add(channel.executor_.is_idle());
+  digest.add(channel.plane_.is_idle());
   return digest.value();
 }
 

@@ -13,7 +13,6 @@ constexpr int kMostDirectHosts = 8;
 constexpr uint64_t kLeastRingPartBytes = 8 << 10;
 // Small enough that what is received is combined from the cache.
 constexpr size_t kMostBlockBytes = 1 << 20;
-constexpr uint64_t kLeastLibraryBytes = 64 << 10;
 
 }  // namespace
 
@@ -22,7 +21,15 @@ bool goes_by_ring(const WorkSize& work, int host_count) {
          work.bytes / static_cast<uint64_t>(host_count) >= kLeastRingPartBytes;
 }
 
-bool goes_by_library(const WorkSize& work) { return work.bytes >= kLeastLibraryBytes; }
+WorkSize size_of(const Work& work) {
+  WorkSize size;
+  for (size_t r = 0; r < work.run_count; ++r) {
+    const DType dtype = work.runs[r].numeric.slot_dtype;
+    size.bytes += work.runs[r].count * dtype_bytes(dtype);
+    size.has_short_floats |= dtype == DType::kFloat16 || dtype == DType::kBfloat16;
+  }
+  return size;
+}
 
 Algorithm choose_algorithm(uint64_t block_bytes, int host_count) {
   const auto others = static_cast<uint64_t>(host_count - 1);

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collective/work.h"
+
 namespace hvd::collective::hosts {
 
 enum class Algorithm {
@@ -25,10 +27,8 @@ bool goes_by_ring(const WorkSize& work, int host_count);
 // One shot or direct, where it does not.
 Algorithm choose_algorithm(uint64_t block_bytes, int host_count);
 
-// Where the library below can reduce it: is it large enough to be worth it? Short works are quicker
-// by streams that are open already.
-bool goes_by_library(const WorkSize& work);
-inline constexpr size_t kLibraryBlockBytes = 4 << 20;
+// Of all runs of a work.
+WorkSize size_of(const Work& work);
 
 // Bytes of a block where hosts have one member each.
 size_t block_bytes_for(int host_count, size_t part_bytes);

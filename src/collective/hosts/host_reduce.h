@@ -10,7 +10,7 @@
 #include "collective/hosts/algorithm.h"
 #include "collective/hosts/host_link.h"
 #include "collective/hosts/pace.h"
-#include "collective/work.h"
+#include "collective/task.h"
 
 namespace hvd::collective::hosts {
 
@@ -41,7 +41,15 @@ class HostReduce {
 // Uses hosts.scratch(). Call hosts.begin_work() first.
 std::unique_ptr<HostReduce> make_host_reduce(HostLink& hosts, const BlockSequence& sequence);
 std::unique_ptr<HostReduce> make_direct_reduce(HostLink& hosts, const BlockSequence& sequence);
-std::unique_ptr<HostReduce> make_library_reduce(HostLink& hosts, const BlockSequence& sequence);
 std::unique_ptr<HostReduce> make_ring_reduce(HostLink& hosts, const BlockSequence& sequence);
+
+// Allreduce where every host has one member: blocks go from the user's memory to the network and
+// back.
+struct FlatWay {
+  PaceShape pace;
+  size_t block_bytes = 0;
+  std::unique_ptr<HostReduce> (*make)(HostLink& hosts, const BlockSequence& sequence) = nullptr;
+};
+std::unique_ptr<Task> make_flat_reduce(HostLink& hosts, const Work& work, const FlatWay& way);
 
 }  // namespace hvd::collective::hosts

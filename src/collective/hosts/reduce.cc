@@ -14,7 +14,6 @@
 #include "collective/hosts/tasks.h"
 #include "collective/hosts/two_level.h"
 #include "collective/shares.h"
-#include "net/lane_reduce.h"
 
 namespace hvd::collective::hosts {
 namespace {
@@ -23,26 +22,6 @@ using shared_memory::Link;
 
 // One advance stays short: about a millisecond.
 constexpr int kTurnsPerAdvance = 16;
-
-WorkSize size_of(const Work& work) {
-  WorkSize size;
-  for (size_t r = 0; r < work.run_count; ++r) {
-    const DType dtype = work.runs[r].numeric.slot_dtype;
-    size.bytes += work.runs[r].count * dtype_bytes(dtype);
-    size.has_short_floats |= dtype == DType::kFloat16 || dtype == DType::kBfloat16;
-  }
-  return size;
-}
-
-// The same answer on all members.
-bool library_takes(HostLink& hosts, const Work& work) {
-  if (hosts.library() == nullptr || !goes_by_library(size_of(work))) return false;
-  return std::all_of(work.runs.begin(),
-                     work.runs.begin() + static_cast<std::ptrdiff_t>(work.run_count),
-                     [&](const Run& run) {
-                       return hosts.library()->can_reduce(run.numeric.slot_dtype, run.numeric.op);
-                     });
-}
 
 // For works between streams; a ring has an overlap of its own. `lane` is what one lane has of all
 // bytes.
@@ -90,24 +69,15 @@ class BlockWalk {
 // One member per host.
 class FlatReduce final : public Task {
  public:
-  FlatReduce(HostLink& hosts, Work& work)
-      : hosts_(hosts),
-        size_(size_of(work)),
-        by_library_(library_takes(hosts, work)),
-        pace_(
-            shape_of(by_library_ ? Pace::kLockstep : begin(hosts, work.kind, size_, size_.bytes))),
-        block_bytes_(by_library_ ? kLibraryBlockBytes
-                                 : block_bytes_for(hosts.layout().host_count(), pace_.part_bytes)),
-        walk_(work, block_bytes_),
-        blocks_(walk_.count_all()) {
-    if (by_library_) hosts.begin_work(static_cast<uint32_t>(work.kind), size_.bytes);
-    const BlockSequence sequence{
-        .block_count = blocks_,
-        .largest_bytes = static_cast<size_t>(std::min<uint64_t>(size_.bytes, block_bytes_)),
-        .work = size_,
-        .pace = pace_};
-    network_ =
-        by_library_ ? make_library_reduce(hosts, sequence) : make_host_reduce(hosts, sequence);
+  FlatReduce(HostLink& hosts, const Work& work, const FlatWay& way)
+      : hosts_(hosts), walk_(work, way.block_bytes), blocks_(walk_.count_all()) {
+    const WorkSize size = size_of(work);
+    network_ = way.make(
+        hosts,
+        {.block_count = blocks_,
+         .largest_bytes = static_cast<size_t>(std::min<uint64_t>(size.bytes, way.block_bytes)),
+         .work = size,
+         .pace = way.pace});
   }
 
   Progress advance() override {
@@ -131,10 +101,6 @@ class FlatReduce final : public Task {
 
  private:
   HostLink& hosts_;
-  const WorkSize size_;
-  const bool by_library_;
-  const PaceShape pace_;
-  const size_t block_bytes_;
   BlockWalk walk_;
   const uint64_t blocks_;
   std::unique_ptr<HostReduce> network_;
@@ -281,14 +247,25 @@ class TwoLevelReduce final : public Task {
 
 }  // namespace
 
+std::unique_ptr<Task> make_flat_reduce(HostLink& hosts, const Work& work, const FlatWay& way) {
+  return std::make_unique<FlatReduce>(hosts, work, way);
+}
+
 std::unique_ptr<HostReduce> make_host_reduce(HostLink& hosts, const BlockSequence& sequence) {
   const bool ring = goes_by_ring(sequence.work, hosts.layout().host_count());
   return ring ? make_ring_reduce(hosts, sequence) : make_direct_reduce(hosts, sequence);
 }
 
 std::unique_ptr<Task> make_reduce(Link& local, HostLink& hosts, Work& work) {
-  if (hosts.layout().size() == hosts.layout().host_count())
-    return std::make_unique<FlatReduce>(hosts, work);
+  if (hosts.layout().size() == hosts.layout().host_count()) {
+    const WorkSize size = size_of(work);
+    const PaceShape pace = shape_of(begin(hosts, work.kind, size, size.bytes));
+    return make_flat_reduce(
+        hosts, work,
+        {.pace = pace,
+         .block_bytes = block_bytes_for(hosts.layout().host_count(), pace.part_bytes),
+         .make = make_host_reduce});
+  }
   return std::make_unique<TwoLevelReduce>(local, hosts, work);
 }
 

@@ -9,7 +9,8 @@
 
 #include "base/cpu.h"
 #include "base/text.h"
-#include "collective/shared_memory/executor.h"
+#include "collective/executor.h"
+#include "collective/shared_memory/backend.h"
 
 namespace hvd::collective::shared_memory {
 namespace {
@@ -34,7 +35,7 @@ class SharedMemoryGroup final : public BareGroup {
         eager_(region() + align_up(3 * static_cast<size_t>(job_->size()) * sizeof(Line), 4096)),
         link_(*job_, eager_ + static_cast<size_t>(job_->size()) * kEagerStride, job_->size(),
               job_->rank(), members_.data()),
-        executor_(link_),
+        backend_(link_),
         small_limit_(job_->size() == 2 ? 8 << 10 : 32 << 10),
         spins_(job_->size() > job_->core_count() ? 0 : 4000) {}
 
@@ -198,7 +199,7 @@ class SharedMemoryGroup final : public BareGroup {
   }
 
   Status execute() {
-    executor_.add(work_);
+    executor_.add(work_, backend_);
     Progress progress = Progress::kBlocked;
     do {
       HVD_TRY(wait([&] { return (progress = executor_.advance(done_)) != Progress::kBlocked; }));
@@ -212,6 +213,7 @@ class SharedMemoryGroup final : public BareGroup {
   Line* const lines_;
   std::byte* const eager_;
   Link link_;
+  SharedMemoryBackend backend_;
   Executor executor_;
   Work work_;
   std::vector<Work*> done_;

@@ -30,8 +30,7 @@ void PairStream::append(Work& work) {
 }
 
 void PairStream::pull(std::deque<Work*>& queue, std::vector<Work*>& done) {
-  while (!queue.empty() && queue.front()->kind == WorkKind::kReduce &&
-         chunks_.size() < kMaxChunks) {
+  while (takes_first(queue) && chunks_.size() < kMaxChunks) {
     Work& work = *queue.front();
     const size_t before = chunks_.size();
     append(work);

@@ -19,7 +19,8 @@ namespace hvd::collective::shared_memory {
 
 class PairStream {
  public:
-  explicit PairStream(Link& link) : link_(link) {}
+  // Takes works of `owner`.
+  PairStream(Link& link, const Backend& owner) : link_(link), owner_(owner) {}
   void abandon() {
     chunks_.clear();
     at_ = 0;
@@ -27,6 +28,10 @@ class PairStream {
   }
 
   bool is_idle() const { return chunks_.empty(); }
+  bool takes_first(const std::deque<Work*>& queue) const {
+    return link_.size() == 2 && !queue.empty() && queue.front()->kind == WorkKind::kReduce &&
+           queue.front()->backend == &owner_;
+  }
   // Takes reduce works off the front of `queue`; finished works are appended to `done`.
   Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done);
 
@@ -46,6 +51,7 @@ class PairStream {
   void copy_out(const Chunk& chunk);
 
   Link& link_;
+  const Backend& owner_;
   std::vector<Chunk> chunks_;
   size_t at_ = 0;  // chunk that enters the pipeline next
   int stage_ = 0;  // 0 copy in, 1 reduce, 2 copy out

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace hvd::collective::shared_memory {
+namespace hvd::collective {
 namespace {
 
 TEST(AdasumLevels, PowersOfTwoMeetByDoublingDistance) {
@@ -50,4 +50,4 @@ TEST(AdasumLoad, RoundsWhatIsPrescaledToItsTypeBeforeItIsWidened) {
 }
 
 }  // namespace
-}  // namespace hvd::collective::shared_memory
+}  // namespace hvd::collective

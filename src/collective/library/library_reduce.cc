@@ -5,11 +5,16 @@
 #include <array>
 
 #include "base/bytes.h"
-#include "collective/hosts/host_reduce.h"
+#include "collective/library/library_reduce.h"
 #include "net/lane_reduce.h"
 
-namespace hvd::collective::hosts {
+namespace hvd::collective::library {
 namespace {
+
+using hosts::Block;
+using hosts::BlockSequence;
+using hosts::HostLink;
+using hosts::HostReduce;
 
 constexpr uint64_t kInFlight = 2;
 
@@ -109,4 +114,4 @@ std::unique_ptr<HostReduce> make_library_reduce(HostLink& hosts, const BlockSequ
   return std::make_unique<LibraryReduce>(hosts, sequence);
 }
 
-}  // namespace hvd::collective::hosts
+}  // namespace hvd::collective::library

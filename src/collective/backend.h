@@ -1,0 +1,53 @@
+// backend.h - the waist of the data plane: one way of moving the data of a channel's works, and
+// what the engine asks of it. A backend is a folder beside this file with a table of what it can
+// run (capability.h) and one line in backends/registry.cc; select.h chooses among them.
+//
+// All members of a channel give the same works to the same backends in the same order: what decides
+// about a route is agreed, never local. Everything here needs the engine role; nothing blocks.
+#pragma once
+
+#include <poll.h>
+
+#include <deque>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "collective/capability.h"
+#include "collective/task.h"
+#include "shm/job_layout.h"
+
+namespace hvd::collective {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string_view name() const = 0;
+  // The same on all members, and for the life of the channel.
+  virtual const Capabilities& capabilities() const = 0;
+
+  // Advances what was begun, and takes works whose `backend` this is off the front of `queue`.
+  // Finished works are appended to `done`, in order. kDone: nothing of its own is left, neither
+  // here nor in front.
+  virtual Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done) = 0;
+  // Gives up what was begun: no memory of a work is touched any more.
+  virtual void abandon() = 0;
+
+  // ---- What a blocked work waits for ----
+  // News in shared memory that may help it. kAny: whatever happens on this host.
+  virtual shm::Want want() const = 0;
+  // The member of this host it waits for, as a place among the members here.
+  virtual int awaited_here() const = 0;
+  // Members of other hosts it waits for.
+  virtual std::vector<int> awaited_elsewhere() const = 0;
+  // Whether members of other hosts take part at all: those drive themselves.
+  virtual bool spans_hosts() const = 0;
+  // Descriptors to poll beside `want`.
+  virtual void add_descriptors(std::vector<pollfd>& out) = 0;
+
+  // OK, or the failure after which nothing moves any more. Names the peer.
+  virtual const Status& status() const = 0;
+};
+
+}  // namespace hvd::collective

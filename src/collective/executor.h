@@ -1,0 +1,34 @@
+// executor.h - runs the agreed large works of one channel, in order, each by the backend that was
+// selected for it. Never blocks. Needs the engine role.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "collective/backend.h"
+
+namespace hvd::collective {
+
+class Executor {
+ public:
+  void add(Work& work, Backend& backend) {
+    work.backend = &backend;
+    queue_.push_back(&work);
+  }
+  bool is_idle() const { return queue_.empty() && running_ == nullptr; }
+  // Advances what is first. Finished works are appended to `done`, in order. kDone: nothing is
+  // left.
+  Progress advance(std::vector<Work*>& done);
+  // Gives up: nothing is touched any more.
+  void abandon();
+  // Whose work is first; null if it is idle.
+  Backend* current() const {
+    return running_ != nullptr || queue_.empty() ? running_ : queue_.front()->backend;
+  }
+
+ private:
+  std::deque<Work*> queue_;
+  Backend* running_ = nullptr;  // has begun works of its own
+};
+
+}  // namespace hvd::collective
