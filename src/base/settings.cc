@@ -78,8 +78,7 @@ constexpr std::string_view kBooleans[] = {"true", "false", "1", "0"};
 constexpr Row kEngineRows[] = {
     integer(
         "HOROVOD_FUSION_THRESHOLD", kNotNegative, "134217728",
-        "Bytes of the original's fusion buffer; tensors are never copied together here, so it has "
-        "no effect inside a host.",
+        "Bytes of the original's fusion buffer. No effect: tensors are never copied together here.",
         [](Settings& s, const Value& v) { s.fusion_threshold_bytes = v.integer; }),
     decimal(
         "HOROVOD_CYCLE_TIME", kDecimalNotNegative, "1",

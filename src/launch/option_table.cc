@@ -22,8 +22,8 @@ constexpr std::string_view kController = "Who starts the workers";
 constexpr std::string_view kElastic = "Elastic training (understood, not yet carried out)";
 
 constexpr std::array<std::string_view, 12> kGroups = {
-    kGeneral,     kHosts,     kOutput,       kSsh,        kController, "Tuning",
-    "Autotuning", "Timeline", "Stall check", "Libraries", "Logging",   kElastic};
+    kGeneral,   kHosts,        kOutput,     kSsh,      kController, "Tuning",
+    "Timeline", "Stall check", "Libraries", "Logging", kElastic,    "Accepted, without effect"};
 
 std::vector<OptionInfo> general_rows() {
   return {

@@ -9,17 +9,18 @@ constexpr auto kHiddenFlag = FlagVisibility::kHidden;
 constexpr auto kObsoleteFlag = FlagVisibility::kObsolete;
 
 constexpr std::string_view kTuning = "Tuning";
-constexpr std::string_view kAutotune = "Autotuning";
 constexpr std::string_view kTimeline = "Timeline";
 constexpr std::string_view kStall = "Stall check";
 constexpr std::string_view kLibrary = "Libraries";
 constexpr std::string_view kLogging = "Logging";
+// What the core accepts and ignores (base/settings.cc): shown last, and as what it is.
+constexpr std::string_view kWithoutEffect = "Accepted, without effect";
 
 std::vector<TunableInfo> tuning_rows() {
   return {
       {TunableId::kFusionThreshold,
        "fusion_threshold_mb",
-       kTuning,
+       kWithoutEffect,
        Kind::kMebibytes,
        {{"--fusion-threshold-mb"}},
        {"params", "fusion_threshold_mb"},
@@ -28,7 +29,7 @@ std::vector<TunableInfo> tuning_rows() {
        {0, 1 << 20}},
       {TunableId::kCycleTime,
        "cycle_time_ms",
-       kTuning,
+       kWithoutEffect,
        Kind::kDecimal,
        {{"--cycle-time-ms"}},
        {"params", "cycle_time_ms"},
@@ -44,7 +45,7 @@ std::vector<TunableInfo> tuning_rows() {
        "how many agreed operations are remembered; 0 turns the cache off"},
       {TunableId::kHierarchicalAllreduce,
        "hierarchical_allreduce",
-       kTuning,
+       kWithoutEffect,
        Kind::kSwitch,
        {{"--hierarchical-allreduce", true}, {"--no-hierarchical-allreduce", false}},
        {"params", "hierarchical_allreduce"},
@@ -52,7 +53,7 @@ std::vector<TunableInfo> tuning_rows() {
        "allreduce in two levels, inside the host and between hosts"},
       {TunableId::kHierarchicalAllgather,
        "hierarchical_allgather",
-       kTuning,
+       kWithoutEffect,
        Kind::kSwitch,
        {{"--hierarchical-allgather", true}, {"--no-hierarchical-allgather", false}},
        {"params", "hierarchical_allgather"},
@@ -60,7 +61,7 @@ std::vector<TunableInfo> tuning_rows() {
        "allgather in two levels"},
       {TunableId::kTorusAllreduce,
        "torus_allreduce",
-       kTuning,
+       kWithoutEffect,
        Kind::kSwitch,
        {{"--torus-allreduce", true}, {"--no-torus-allreduce", false}},
        {"params", "torus_allreduce"},
@@ -73,7 +74,7 @@ std::vector<TunableInfo> autotune_rows() {
   return {
       {TunableId::kAutotune,
        "autotune",
-       kAutotune,
+       kWithoutEffect,
        Kind::kSwitch,
        {{"--autotune", true}, {"--no-autotune", false, kHiddenFlag}},
        {"autotune", "enabled", false, false},
@@ -81,7 +82,7 @@ std::vector<TunableInfo> autotune_rows() {
        "look for the best tuning parameters while training"},
       {TunableId::kAutotuneLogFile,
        "autotune_log_file",
-       kAutotune,
+       kWithoutEffect,
        Kind::kText,
        {{"--autotune-log-file"}},
        {"autotune", "log_file"},
@@ -89,7 +90,7 @@ std::vector<TunableInfo> autotune_rows() {
        "write what was tried to this CSV file"},
       {TunableId::kAutotuneWarmupSamples,
        "autotune_warmup_samples",
-       kAutotune,
+       kWithoutEffect,
        Kind::kInteger,
        {{"--autotune-warmup-samples"}},
        {"autotune", "warmup_samples"},
@@ -97,7 +98,7 @@ std::vector<TunableInfo> autotune_rows() {
        "samples to throw away first"},
       {TunableId::kAutotuneStepsPerSample,
        "autotune_steps_per_sample",
-       kAutotune,
+       kWithoutEffect,
        Kind::kInteger,
        {{"--autotune-steps-per-sample"}},
        {"autotune", "steps_per_sample"},
@@ -105,7 +106,7 @@ std::vector<TunableInfo> autotune_rows() {
        "steps that make one sample"},
       {TunableId::kAutotuneBayesOptMaxSamples,
        "autotune_bayes_opt_max_samples",
-       kAutotune,
+       kWithoutEffect,
        Kind::kInteger,
        {{"--autotune-bayes-opt-max-samples"}},
        {"autotune", "bayes_opt_max_samples"},
@@ -113,7 +114,7 @@ std::vector<TunableInfo> autotune_rows() {
        "samples after which the search ends"},
       {TunableId::kAutotuneGaussianProcessNoise,
        "autotune_gaussian_process_noise",
-       kAutotune,
+       kWithoutEffect,
        Kind::kDecimal,
        {{"--autotune-gaussian-process-noise"}},
        {"autotune", "gaussian_process_noise"},
@@ -180,7 +181,7 @@ std::vector<TunableInfo> library_rows() {
        "start MPI without threads"},
       {TunableId::kNumNcclStreams,
        "num_nccl_streams",
-       kLibrary,
+       kWithoutEffect,
        Kind::kInteger,
        {{"--num-nccl-streams"}},
        {"library_options", "num_nccl_streams"},
