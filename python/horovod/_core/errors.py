@@ -13,7 +13,7 @@ PRECONDITION_ERROR = 2
 
 
 class HorovodInternalError(RuntimeError):
-    """A collective operation failed; an elastic job can recover from it."""
+    """A collective operation failed: the tensors do not fit, a peer is gone, or the job ends."""
 
     __module__ = _PUBLIC_MODULE  # as it is shown and pickled
 

@@ -168,9 +168,8 @@ def run(
 ) -> list[Any]:
     """Call the function on every rank of a new job, and return the results by rank.
 
-    The options are those of `horovodrun`. The function travels with cloudpickle, through a folder
-    that only this user can enter and that all hosts must see (HOROVOD_RUN_DIRECTORY; for jobs of
-    this machine the folder for temporary files, else the current one). An exception of a rank
+    The options are those of `horovodrun`. The function travels with cloudpickle: in a private
+    folder on this machine, over ssh to other hosts, which need not share a folder. An exception of a rank
     ends the job and is raised as a RuntimeError with its traceback; the cause is the exception.
     `executable` is the Python of the workers.
     """
