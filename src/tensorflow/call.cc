@@ -3,8 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include "tensorflow/name_queue.h"
-
 namespace hvd::tensorflow {
 
 Call::Call(const Kernel& kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done)
@@ -12,32 +10,31 @@ Call::Call(const Kernel& kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDo
 
 void Call::start(const Kernel& kernel, TF_OpKernelContext* context,
                  TF_AsyncOpKernelDoneCallback* done) {
-  Call* const call = new Call(kernel, context, done);  // deleted by finish()
+  Call* const call = new Call(kernel, context, done);  // deleted by end()
   if (!call->take_inputs()) return call->finish();
-  if (kernel.queue.empty() || NameQueue::instance().enter(*call)) call->submit();
+  call->bindings::Call::start();
 }
 
-bool Call::fail(Code code, const std::string& text) {
-  status_.set(code, text);
+bool Call::refuse(const std::string& text) {
+  status_.set(kInvalidArgument, text);
   return false;
 }
+
+void Call::fail(hvd_status status, const char* message) { status_.set(code_of(status), message); }
 
 // ---- inputs
 
 bool Call::take_inputs() {
   parts_.resize(static_cast<size_t>(kernel_.tensor_count));
-  requests_.resize(kernel_.traits->takes_tensors ? parts_.size() : 1);
+  prepare_requests(kernel_.traits->takes_tensors ? parts_.size() : 1, kernel_.traits->kind,
+                   kernel_.traits->is_group ? Form::kGroup : Form::kSingle);
   for (hvd_request& request : requests_) {
-    hvd_request_init(&request);
-    request.kind = kernel_.traits->kind;
     request.reduce_op = kernel_.reduce_op;
     request.process_set = kernel_.process_set;
     request.root_rank = kernel_.root_rank;
     request.wire_dtype = kernel_.wire_dtype;
     request.prescale = kernel_.prescale;
     request.postscale = kernel_.postscale;
-    request.on_complete = &Call::on_complete;
-    request.callback_context = this;
   }
   for (size_t i = 0; i < parts_.size(); ++i) {
     if (!take_input(static_cast<int>(i), parts_[i])) return false;
@@ -58,8 +55,8 @@ bool Call::take_input(int index, Part& part) {
   for (size_t d = 0; d < part.shape.size(); ++d)
     part.shape[d] = api().Dim(input, static_cast<int>(d));
   if (dtype_of(part.dtype) < 0) {
-    return fail(kInvalidArgument, kernel_.name + ": TensorFlow's dtype number " +
-                                      std::to_string(part.dtype) + " is not supported");
+    return refuse(kernel_.name + ": TensorFlow's dtype number " + std::to_string(part.dtype) +
+                  " is not supported");
   }
   return !kernel_.traits->keeps_shape || prepare_output(part);
 }
@@ -112,8 +109,8 @@ bool Call::take_splits() {
   if (!status_.is_ok()) return false;
   splits_.reset(splits);
   if (api().NumDims(splits) != 1) {
-    return fail(kInvalidArgument, "alltoall expects a 1D splits tensor, got " +
-                                      std::to_string(api().NumDims(splits)) + " dimensions");
+    return refuse("alltoall expects a 1D splits tensor, got " +
+                  std::to_string(api().NumDims(splits)) + " dimensions");
   }
   const int64_t count = api().Dim(splits, 0);
   if (count == 0) return true;  // as many rows to each
@@ -124,34 +121,12 @@ bool Call::take_splits() {
 
 // ---- in the core
 
-void Call::submit() {
-  hvd_handle handle = 0;
-  // From here on the callback may have ended this call.
-  const hvd_status status = kernel_.traits->is_group
-                                ? hvd_submit_group(requests_.data(), requests_.size(), &handle)
-                                : hvd_submit(requests_.data(), &handle);
-  if (status == HVD_OK) return;
-  fail(code_of(status), hvd_last_error());
-  finish();
-}
-
 void* Call::allocate(void* context, const int64_t* shape, int32_t ndim, size_t bytes) {
   Part& part = *static_cast<Part*>(context);
   Status status;
   part.output.reset(api().AllocateOutput(part.call->context_, part.index, part.dtype, shape, ndim,
                                          bytes, status.get()));
   return status.is_ok() ? api().TensorData(part.output.get()) : nullptr;
-}
-
-void Call::on_complete(void* context, hvd_handle handle, hvd_status status, const char* message) {
-  Call* const call = static_cast<Call*>(context);
-  if (status == HVD_OK) {
-    call->take_results(handle);
-  } else {
-    call->fail(code_of(status), message);
-  }
-  hvd_release(handle);
-  call->finish();
 }
 
 // ---- results
@@ -161,7 +136,7 @@ void Call::take_results(hvd_handle handle) {
   hvd_output output = {};
   output.struct_size = sizeof(output);
   if (const hvd_status status = hvd_get_output(handle, 0, &output); status != HVD_OK) {
-    fail(code_of(status), hvd_last_error());
+    fail(status, hvd_last_error());
   } else if (kernel_.traits->kind == HVD_JOIN) {
     write_output(0, &output.last_joined_rank, nullptr, 0);
   } else {
@@ -177,13 +152,11 @@ void Call::write_output(int index, const int32_t* values, const int64_t* shape, 
   if (status_.is_ok() && bytes > 0) std::memcpy(api().TensorData(output.get()), values, bytes);
 }
 
-void Call::finish() {
+void Call::end() {
   if (!status_.is_ok()) api().OpKernelContext_Failure(context_, status_.get());
-  Call* const next = kernel_.queue.empty() ? nullptr : NameQueue::instance().leave(*this);
   HeldDone done = std::move(done_);
   delete this;  // before TensorFlow goes on: it may count on the only reference to a buffer
   done.run();   // the context and the kernel may be gone from here on
-  if (next != nullptr) next->submit();
 }
 
 }  // namespace hvd::tensorflow

@@ -1,8 +1,8 @@
-#include "tensorflow/name_queue.h"
+#include "bindings/common/name_queue.h"
 
-#include "tensorflow/call.h"
+#include "bindings/common/call.h"
 
-namespace hvd::tensorflow {
+namespace hvd::bindings {
 
 NameQueue& NameQueue::instance() {
   static NameQueue* const the_queue = new NameQueue;
@@ -26,4 +26,4 @@ Call* NameQueue::leave(Call& call) {
   return nullptr;
 }
 
-}  // namespace hvd::tensorflow
+}  // namespace hvd::bindings

@@ -1,8 +1,8 @@
 // name_queue.h - calls with the same name, one after the other.
 //
-// The core takes a name once at a time. TensorFlow may run a node again before its last execution
-// has ended (iterations of a loop, a function called twice), so the later ones wait here, first
-// come first served.
+// The core takes a name once at a time. A framework may run an operation again before its last
+// execution has ended (iterations of a loop, a function called twice), so the later ones wait here,
+// first come first served.
 #pragma once
 
 #include <mutex>
@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace hvd::tensorflow {
+namespace hvd::bindings {
 
 class Call;
 
@@ -35,4 +35,4 @@ class NameQueue {
       waiting_;  // the head of each is with the core
 };
 
-}  // namespace hvd::tensorflow
+}  // namespace hvd::bindings
