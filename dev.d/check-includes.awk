@@ -14,9 +14,9 @@ function module_of(path,    folder) {
 }
 
 FILENAME ~ /CMakeLists\.txt$/ {
-  if ($0 !~ /^ *hvd_((python|tensorflow)_)?module\(/) next
+  if ($0 !~ /^ *hvd_([a-z]+_)?module\(/) next
   line = $0
-  gsub(/^ *hvd_((python|tensorflow)_)?module\(|\).*$/, "", line)
+  gsub(/^ *hvd_([a-z]+_)?module\(|\).*$/, "", line)
   count = split(line, word, " ")
   for (i = 2; i <= count; i++) allowed[word[1], word[i]] = 1
   known[word[1]] = 1

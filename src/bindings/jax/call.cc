@@ -1,0 +1,191 @@
+#include "bindings/jax/call.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "bindings/jax/completion_pool.h"
+
+namespace hvd::jax {
+namespace {
+
+// Ranks in step meet within a few microseconds; a thread switch costs more than that. Longer waits
+// would keep a thread of XLA from computing.
+constexpr int64_t kShortWaitNanoseconds = 50'000;
+
+char kNoBytes;  // the address of results without elements
+
+std::string shape_text(const int64_t* shape, size_t ndim) {
+  std::string text = "(";
+  for (size_t i = 0; i < ndim; ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  return text + ")";
+}
+
+bool keeps_shape(int32_t kind) { return kind == HVD_ALLREDUCE || kind == HVD_BROADCAST; }
+bool takes_tensors(int32_t kind) { return kind != HVD_BARRIER && kind != HVD_JOIN; }
+
+}  // namespace
+
+// ---- in the handler
+
+Error* Call::run(CallFrame& frame) {
+  Call* const call = new Call(frame);  // deleted here or by complete()
+  if (call->status_ == HVD_OK) {
+    const hvd_handle handle = call->start();
+    if (handle != 0) static_cast<void>(hvd_wait(handle, kShortWaitNanoseconds));
+    // The callback may be running now; it decides with us.
+    if (call->state_.load(std::memory_order_acquire) != State::kEnded)
+      return call->leave_to_future(frame);
+  }
+  Error* const error = call->take_error();
+  delete call;
+  return error;
+}
+
+Error* Call::leave_to_future(CallFrame& frame) {
+  FutureCreate arguments{sizeof(FutureCreate), nullptr, nullptr};
+  Error* const error = api_.future_create(&arguments);
+  if (error != nullptr) {  // out of memory: the thread that steps the engine still needs this
+    while (state_.load(std::memory_order_acquire) != State::kEnded) std::this_thread::yield();
+    delete this;
+    return error;
+  }
+  frame.future = future_ = arguments.future;
+  State expected = State::kInHandler;
+  if (!state_.compare_exchange_strong(expected, State::kHasFuture, std::memory_order_acq_rel))
+    complete();
+  return nullptr;
+}
+
+Call::Call(const CallFrame& frame) : api_(*frame.api), wish_(read_attributes(frame.attributes)) {
+  const bool with_tensors = takes_tensors(wish_.kind);
+  if (!wish_.name.empty()) queue_ = std::to_string(wish_.process_set) + ":" + wish_.name;
+  if (with_tensors && frame.args.size != frame.results.size) {
+    refuse("expected as many results as arguments");
+    return;
+  }
+  const size_t count = with_tensors ? static_cast<size_t>(frame.args.size) : 1;
+  prepare_requests(count, static_cast<hvd_kind>(wish_.kind),
+                   wish_.is_group != 0 ? Form::kGroup : Form::kSingle);
+  for (hvd_request& request : requests_) {
+    request.reduce_op = wish_.reduce_op;
+    request.process_set = wish_.process_set;
+    request.root_rank = wish_.root_rank;
+    request.wire_dtype = wish_.wire_dtype;
+    request.prescale = wish_.prescale;
+    request.postscale = wish_.postscale;
+  }
+  if (with_tensors) {
+    take_buffers(frame);
+  } else if (frame.results.size > 0) {
+    last_joined_ = frame.results.buffers[0]->data;
+  }
+}
+
+Call::~Call() {
+  if (handle_ != 0) hvd_release(handle_);
+}
+
+void Call::take_buffers(const CallFrame& frame) {
+  parts_.resize(requests_.size());
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const Buffer& argument = *frame.args.buffers[i];
+    if (dtype_of(argument.dtype) < 0)
+      return refuse("XLA's dtype number " + std::to_string(argument.dtype) + " is not supported");
+    Part& part = parts_[i];
+    if (!wish_.name.empty()) {
+      part.name = wish_.name;
+      if (wish_.is_group != 0)
+        part.name += "_" + std::to_string(i + 1) + "of" + std::to_string(parts_.size());
+    }
+    fill(part, argument, *frame.results.buffers[i], requests_[i]);
+  }
+  if (wish_.splits.empty()) return;
+  requests_[0].splits = wish_.splits.data();
+  requests_[0].splits_count = static_cast<int32_t>(wish_.splits.size());
+}
+
+void Call::fill(Part& part, const Buffer& argument, const Buffer& result, hvd_request& request) {
+  part.call = this;
+  part.shape.assign(argument.dims, argument.dims + argument.rank);
+  part.result_shape.assign(result.dims, result.dims + result.rank);
+  part.result = result.data;
+  request.dtype = dtype_of(argument.dtype);
+  request.ndim = static_cast<int32_t>(part.shape.size());
+  request.shape = part.shape.data();
+  request.input = argument.data;
+  if (keeps_shape(wish_.kind)) {
+    request.output = result.data;
+  } else {
+    request.allocate = &Call::allocate;
+    request.allocate_context = &part;
+  }
+  if (!part.name.empty()) request.name = part.name.c_str();
+}
+
+void Call::refuse(std::string text) {
+  status_ = HVD_INVALID_ARGUMENT;
+  message_ = wish_.name + ": " + std::move(text);
+}
+
+// ---- on the thread that steps the engine
+
+// The program was compiled for a shape; what the ranks have agreed on may be another.
+void* Call::allocate(void* context, const int64_t* shape, int32_t ndim, size_t bytes) {
+  Part& part = *static_cast<Part*>(context);
+  const std::vector<int64_t>& expected = part.result_shape;
+  if (!std::equal(shape, shape + ndim, expected.begin(), expected.end())) {
+    part.call->refuse("the ranks together give a result of shape " +
+                      shape_text(shape, static_cast<size_t>(ndim)) +
+                      ", this program was compiled for " +
+                      shape_text(expected.data(), expected.size()) +
+                      "; inside jit every rank gives as many rows; call it outside of jit where "
+                      "they differ, and jax.clear_caches() after the number of ranks has changed");
+    return nullptr;
+  }
+  return bytes == 0 ? &kNoBytes : part.result;
+}
+
+void Call::take_results(hvd_handle handle) {
+  if (last_joined_ == nullptr) return;
+  hvd_output output = {};
+  output.struct_size = sizeof(output);
+  if (wish_.kind == HVD_JOIN && hvd_get_output(handle, 0, &output) != HVD_OK)
+    return fail(HVD_UNKNOWN_ERROR, hvd_last_error());
+  const int32_t value = wish_.kind == HVD_JOIN ? output.last_joined_rank : 0;
+  std::memcpy(last_joined_, &value, sizeof(value));
+}
+
+void Call::fail(hvd_status status, const char* message) {
+  if (status_ != HVD_OK) return;  // what was wrong here says more than what the core made of it
+  status_ = status;
+  message_ = message;
+}
+
+void Call::end() {
+  if (state_.exchange(State::kEnded, std::memory_order_acq_rel) == State::kHasFuture)
+    CompletionPool::instance().post(*this);
+}
+
+// ---- the end
+
+Error* Call::take_error() {
+  return status_ == HVD_OK ? nullptr : make_error(api_, status_, message_);
+}
+
+void Call::complete() {
+  if (Error* const error = take_error(); error != nullptr) {
+    FutureSetError arguments{sizeof(FutureSetError), nullptr, future_, error};
+    static_cast<void>(api_.future_set_error(&arguments));
+  } else {
+    FutureSetAvailable arguments{sizeof(FutureSetAvailable), nullptr, future_};
+    const Api& api = api_;
+    delete this;  // the rest of the program runs in the next line
+    static_cast<void>(api.future_set_available(&arguments));
+    return;
+  }
+  delete this;
+}
+
+}  // namespace hvd::jax

@@ -1,0 +1,69 @@
+// call.h - one execution of a custom call, from XLA's handler to its completion.
+//
+// It ends in one of two ways: inside the handler, which then returns the result, or later, through
+// a future and the completion pool. Handler and core decide which by one exchange of `state_`.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "bindings/common/call.h"
+#include "bindings/jax/attributes.h"
+#include "bindings/jax/ffi.h"
+
+namespace hvd::jax {
+
+class Call final : public bindings::Call {
+ public:
+  // On XLA's thread; blocks for at most kShortWait. What the handler returns: null is success, or a
+  // future in the frame.
+  static Error* run(CallFrame& frame);
+
+  const std::string& queue() const override { return queue_; }
+
+  // Completes the future and deletes the call. By the pool.
+  void complete();
+
+ private:
+  // kInHandler: the handler looks for the end itself. kHasFuture: the pool is told.
+  enum class State { kInHandler, kHasFuture, kEnded };
+
+  struct Part {  // one tensor
+    Call* call = nullptr;
+    std::vector<int64_t> shape;
+    std::vector<int64_t> result_shape;
+    void* result = nullptr;
+    std::string name;
+  };
+
+  explicit Call(const CallFrame& frame);
+  ~Call() override;
+
+  void take_buffers(const CallFrame& frame);
+  void fill(Part& part, const Buffer& argument, const Buffer& result, hvd_request& request);
+  void refuse(std::string text);
+  Error* leave_to_future(CallFrame& frame);
+  Error* take_error();
+
+  static void* allocate(void* part, const int64_t* shape, int32_t ndim, size_t bytes);
+  void take_results(hvd_handle handle) override;
+  void fail(hvd_status status, const char* message) override;
+  void release(hvd_handle handle) override { handle_ = handle; }  // the handler may wait for it
+  void end() override;
+
+  const Api& api_;
+  Wish wish_;
+  std::string queue_;
+  std::vector<Part> parts_;
+  void* last_joined_ = nullptr;  // join: where its result goes
+  Future* future_ = nullptr;
+  hvd_handle handle_ = 0;
+  hvd_status status_ = HVD_OK;
+  std::string message_;
+  // Publishes status_, message_ and the results: exchanged by end(), read by the handler or the
+  // pool. kHasFuture publishes future_ to end().
+  std::atomic<State> state_{State::kInHandler};
+};
+
+}  // namespace hvd::jax
