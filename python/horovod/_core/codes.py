@@ -8,6 +8,7 @@ ALLREDUCE: Final = 0
 ALLGATHER: Final = 1
 BROADCAST: Final = 2
 ALLTOALL: Final = 5
+BARRIER: Final = 6
 REDUCESCATTER: Final = 7
 
 AVERAGE: Final = 0

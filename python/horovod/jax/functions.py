@@ -1,0 +1,75 @@
+"""Parameters, optimizer states, metrics and objects between ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from horovod._core.objects import allgather_object, broadcast_object
+from horovod._core.process_sets import ProcessSet, global_process_set
+
+from ._leaves import is_array
+from .operations import allreduce, broadcast
+
+__all__ = [
+    "allgather_object",
+    "broadcast_object",
+    "broadcast_optimizer_state",
+    "broadcast_parameters",
+    "metric_average",
+]
+
+
+def _is_number(leaf: Any) -> bool:
+    return is_array(leaf) and not isinstance(leaf, (jax.Array, np.ndarray, np.generic))
+
+
+def broadcast_parameters(
+    params: Any, root_rank: int = 0, process_set: ProcessSet = global_process_set
+) -> Any:
+    """Return the pytree of the root on every rank: all arrays in one operation.
+
+    Arrays of numpy stay such, Python numbers stay numbers, and leaves that are neither (functions in an
+    Equinox module, strings) are this rank's own. Trees and shapes are the same on every rank.
+    """
+    leaves, tree = jax.tree_util.tree_flatten(params)
+    arrays = [index for index, leaf in enumerate(leaves) if is_array(leaf) and not _is_number(leaf)]
+    numbers = [index for index, leaf in enumerate(leaves) if _is_number(leaf)]
+    if numbers:
+        values = broadcast_object([leaves[index] for index in numbers], root_rank, process_set=process_set)
+        for index, value in zip(numbers, values, strict=True):
+            leaves[index] = value
+    sent = broadcast([leaves[index] for index in arrays], root_rank, process_set=process_set)
+    for index, value in zip(arrays, sent, strict=True):
+        leaves[index] = np.asarray(value) if isinstance(leaves[index], np.ndarray) else value
+    return jax.tree_util.tree_unflatten(tree, leaves)
+
+
+def broadcast_optimizer_state(
+    state: Any, root_rank: int = 0, process_set: ProcessSet = global_process_set
+) -> Any:
+    """Return the state of the root's optimizer on every rank, counters and schedules included."""
+    return broadcast_parameters(state, root_rank, process_set)
+
+
+def metric_average(
+    metrics: Any, name: str | None = None, process_set: ProcessSet = global_process_set
+) -> Any:
+    """Return the metrics of a pytree averaged over the ranks, as Python numbers; in one operation.
+
+    Integers and booleans are averaged as float32. Inside jit the results are arrays.
+    """
+
+    def as_float(value: Any) -> Any:
+        array = jnp.asarray(value)
+        return array if jnp.issubdtype(array.dtype, jnp.inexact) else array.astype(jnp.float32)
+
+    averaged = allreduce(jax.tree_util.tree_map(as_float, metrics), name=name, process_set=process_set)
+    return jax.tree_util.tree_map(_as_number, averaged)
+
+
+def _as_number(value: Any) -> Any:
+    return value if isinstance(value, jax.core.Tracer) or value.ndim else value.item()
