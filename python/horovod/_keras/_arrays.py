@@ -1,4 +1,4 @@
-"""Collectives on numpy arrays; each blocks until it is done."""
+"""Reductions of numpy arrays, for callbacks; each blocks until it is done."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import numpy as np
 
 from horovod._core import _native, codes
 from horovod._core.errors import HorovodInternalError
-from horovod._core.integers import allgather_integers
 from horovod._core.process_sets import ProcessSet, global_process_set, registered_id
-from horovod._core.submit import PLAIN, Reduction
+from horovod._core.submit import Reduction
 
 _CODES = {
     "uint8": codes.UINT8,
@@ -27,9 +26,6 @@ _CODES = {
     "bool": codes.BOOL,
     "bfloat16": codes.BFLOAT16,
 }
-
-# Moved, not computed with: the same bytes under a name that the core has.
-_SAME_BYTES = {"uint32": "int32", "uint64": "int64"}
 
 
 def _code(array: Any) -> int:
@@ -61,15 +57,14 @@ def _submit(
     output: Any,
     name: str | None,
     process_set: ProcessSet,
-    reduction: Reduction = PLAIN,
-    root_rank: int = 0,
+    reduction: Reduction,
 ) -> int:
     return _native.submit(
         kind,
         _code(array),
         reduction.op,
         registered_id(process_set),
-        root_rank,
+        0,
         reduction.wire_dtype,
         0,
         array.shape,
@@ -100,45 +95,3 @@ def allreduce(
         ]
     )
     return outputs
-
-
-def broadcast(
-    arrays: Sequence[Any], root_rank: int, process_set: ProcessSet = global_process_set
-) -> list[Any]:
-    """Return the root's arrays; any dtype of 1, 2, 4 or 8 bytes."""
-    inputs = [_contiguous(array) for array in arrays]
-    outputs = [np.empty_like(array) for array in inputs]
-
-    def as_known(array: Any) -> Any:
-        return array.view(_SAME_BYTES.get(array.dtype.name, array.dtype))
-
-    _wait(
-        [
-            _submit(
-                codes.BROADCAST, as_known(array), as_known(output), None, process_set, root_rank=root_rank
-            )
-            for array, output in zip(inputs, outputs, strict=True)
-        ]
-    )
-    return outputs
-
-
-def allgather(array: Any, name: str | None, process_set: ProcessSet = global_process_set) -> Any:
-    """Concatenate along the first dimension, which may differ between ranks."""
-    given = _contiguous(array)
-    rows = [row for (row,) in allgather_integers([given.shape[0]], process_set)]
-    output = np.empty((sum(rows), *given.shape[1:]), given.dtype)
-    _wait([_submit(codes.ALLGATHER, given, output, name, process_set)])
-    return output
-
-
-def reducescatter(
-    array: Any, name: str | None, reduction: Reduction, process_set: ProcessSet = global_process_set
-) -> Any:
-    """Combine, and return this rank's rows."""
-    given = _contiguous(array)
-    size, mine = process_set.size() or 1, process_set.rank() or 0
-    rows, longer = divmod(given.shape[0], size)
-    output = np.empty((rows + (mine < longer), *given.shape[1:]), given.dtype)
-    _wait([_submit(codes.REDUCESCATTER, given, output, name, process_set, reduction)])
-    return output

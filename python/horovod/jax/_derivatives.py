@@ -79,8 +79,9 @@ def _transpose(cotangents: Sequence[Any], *arrays: Any, spec: Collective) -> lis
         return bind(given, spec.derived("gradient"))
     if spec.kind == codes.BROADCAST:
         total = spec.derived("gradient", kind=codes.ALLREDUCE, op=codes.SUM)
-        is_root = _native.rank() == spec.root_rank
-        return [g if is_root else jnp.zeros_like(g) for g in bind(given, total)]
+        # Part of the computation on every rank: a result that is not used would not be computed.
+        is_root = jnp.asarray(_native.rank() == spec.root_rank)
+        return [jnp.where(is_root, g, jnp.zeros_like(g)) for g in bind(given, total)]
     if spec.kind == codes.ALLGATHER:
         return bind(given, spec.derived("gradient", kind=codes.REDUCESCATTER, op=codes.SUM, rows=()))
     if spec.kind == codes.ALLTOALL:

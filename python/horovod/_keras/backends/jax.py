@@ -1,106 +1,85 @@
-"""Keras on JAX: a host callback, on numpy arrays.
-
-All gradients of a step are in one callback: the order of callbacks is then no matter, and the
-operations of a step are under way at once.
-"""
+"""Keras on JAX: the operations of horovod.jax, inside the compiled step and outside of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import jax
-import numpy as np
-from jax.experimental import io_callback
+import jax.numpy as jnp
 
-from horovod._core.codes import AVERAGE, BFLOAT16, FLOAT16, NO_WIRE_DTYPE
-from horovod._core.gradients import scale_factors
-from horovod._core.submit import Reduction
-from horovod._keras import _arrays
+import horovod.jax as hvd
+from horovod._core.codes import AVERAGE
+from horovod._core.gradients import form_groups, scale_factors
 from horovod._keras._options import OptimizerOptions, Reducer
 
 from ._eager import in_graph, read_variable, write_variable
 
-
-class Compression:
-    """The ways gradients can travel: as they are, as float16, as bfloat16."""
-
-    none = NO_WIRE_DTYPE
-    fp16 = FLOAT16
-    bf16 = BFLOAT16
-
-
-def _wire(compression: Any, array: Any) -> int:
-    wanted = NO_WIRE_DTYPE if compression is None else int(compression)
-    return wanted if array.dtype == np.float32 else NO_WIRE_DTYPE
+Compression = hvd.Compression
 
 
 def make_reducer(options: OptimizerOptions) -> Reducer:
-    """Return a function that reduces gradients, also while a step is traced."""
+    """Return a function that reduces gradients, also while a step is traced; at once or in groups."""
     prescale, postscale = scale_factors(
         average=options.op == AVERAGE, predivide_factor=options.gradient_predivide_factor
     )
 
-    def on_host(*gradients: Any) -> list[Any]:
-        arrays = [np.asarray(gradient) for gradient in gradients]
-        names = [f"{options.name}.grad_{number}" for number in range(len(arrays))]
-        by_wire: dict[int, list[int]] = {}
-        for index, array in enumerate(arrays):
-            by_wire.setdefault(_wire(options.compression, array), []).append(index)
-        results: list[Any] = [None] * len(arrays)
-        for wire, members in by_wire.items():
-            reduced = _arrays.allreduce(
-                [arrays[index] for index in members],
-                [names[index] for index in members],
-                Reduction(options.op, prescale, postscale, wire),
-                options.process_set,
-            )
-            for index, array in zip(members, reduced, strict=True):
-                results[index] = array
-        return results
-
     def reduce(gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        del variables
         if not options.process_set.included() or (options.process_set.size() or 1) <= 1:
             return list(gradients)
-        shapes = [jax.ShapeDtypeStruct(gradient.shape, gradient.dtype) for gradient in gradients]
-        return list(io_callback(on_host, shapes, *gradients))
+        results: list[Any] = [None] * len(gradients)
+        for number, members in enumerate(_groups(options.groups, variables)):
+            reduced = hvd.grouped_allreduce(
+                [gradients[index] for index in members],
+                name=f"{options.name}.grad_{number}",
+                compression=options.compression or Compression.none,
+                op=options.op,
+                prescale_factor=prescale,
+                postscale_factor=postscale,
+                process_set=options.process_set,
+            )
+            for index, gradient in zip(members, reduced, strict=True):
+                results[index] = gradient
+        return results
 
     return reduce
 
 
+def _groups(groups: Any, variables: Sequence[Any]) -> list[list[int]]:
+    positions = list(range(len(variables)))
+    if groups is None:
+        return [positions]
+    if isinstance(groups, int):
+        return form_groups(positions, groups, key=lambda position: position)
+    place = {id(variable): position for position, variable in enumerate(variables)}
+    listed = [[place[id(variable)] for variable in group if id(variable) in place] for group in groups]
+    return form_groups(positions, listed, key=lambda position: position)
+
+
 def allreduce(value: Any, name: str | None, **reduction: Any) -> Any:
     """See horovod.keras.allreduce."""
-    array = np.asarray(value)
-    how = Reduction(
-        reduction["op"],
-        reduction["prescale_factor"],
-        reduction["postscale_factor"],
-        _wire(reduction["compression"], array),
-    )
-    return _arrays.allreduce([array], [name], how)[0]
+    reduction["compression"] = reduction["compression"] or Compression.none
+    return hvd.allreduce(value, name=name, **reduction)
 
 
 def allgather(value: Any, name: str | None) -> Any:
     """See horovod.keras.allgather."""
-    return _arrays.allgather(np.asarray(value), name)
+    return hvd.allgather(value, name=name)
 
 
 def broadcast(value: Any, root_rank: int, name: str | None) -> Any:
     """See horovod.keras.broadcast."""
-    del name
-    return _arrays.broadcast([np.asarray(value)], root_rank)[0]
+    return hvd.broadcast(value, root_rank, name=name)
 
 
 def reducescatter(value: Any, name: str | None, op: int) -> Any:
     """See horovod.keras.reducescatter."""
-    return _arrays.reducescatter(np.asarray(value), name, Reduction(op))
+    return hvd.reducescatter(value, op, name=name)
 
 
 def broadcast_variables(variables: Iterable[Any], root_rank: int) -> None:
     """Overwrite variables with those of the root."""
     listed = list(variables)
-    values = _arrays.broadcast([np.asarray(variable) for variable in listed], root_rank)
+    values = hvd.broadcast([jnp.asarray(variable) for variable in listed], root_rank)
     for variable, value in zip(listed, values, strict=True):
         variable.assign(value)
 

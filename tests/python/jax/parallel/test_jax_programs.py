@@ -1,0 +1,134 @@
+"""Collectives in control flow, under vmap and checkpoint, many in one program, from several programs."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from cases import assert_same
+
+import horovod.jax as hvd
+
+
+def total(x):
+    return hvd.allreduce(x, op=hvd.Sum)
+
+
+def test_loops(size):
+    def turn(_, x):
+        return total(x) / size + 1
+
+    fixed = jax.jit(lambda x: jax.lax.fori_loop(0, 10, turn, x))(jnp.zeros(3))
+    until = jax.jit(lambda x: jax.lax.while_loop(lambda v: v[0] < 7, lambda v: turn(0, v), x))(jnp.zeros(3))
+    scanned, each = jax.jit(lambda x: jax.lax.scan(lambda c, _: (turn(0, c), total(c)), x, None, 5))(
+        jnp.zeros(3)
+    )
+
+    assert_same(fixed, np.full(3, 10.0))
+    assert_same(until, np.full(3, 7.0))
+    assert_same(scanned, np.full(3, 5.0))
+    assert_same(each, np.arange(5)[:, None] * np.full(3, size))
+
+
+def test_cond(size):
+    def either(flag, x):
+        return jax.lax.cond(flag, total, lambda v: total(2 * v), x)
+
+    program = jax.jit(either)
+    assert_same(program(True, jnp.ones(2)), np.full(2, size))
+    assert_same(program(False, jnp.ones(2)), np.full(2, 2 * size))
+
+
+def test_vmap(rank, size):
+    x = jnp.arange(12.0).reshape(3, 4) + rank
+
+    assert_same(jax.vmap(total)(x), total(x))
+    assert_same(jax.vmap(total, in_axes=1, out_axes=1)(x), total(x))
+    assert_same(jax.vmap(hvd.allgather)(x), np.concatenate([x - rank + r for r in range(size)], axis=1))
+    rows = jnp.tile(x[:, :1], (1, 2 * size))
+    scattered = jax.vmap(lambda v: hvd.reducescatter(v, op=hvd.Sum))(rows)
+    assert_same(scattered, np.asarray(total(rows))[:, :2])
+    swapped = jax.vmap(hvd.alltoall)(rows)
+    assert swapped.shape == rows.shape
+    tree = jax.vmap(lambda a, b: hvd.allreduce((a, b), op=hvd.Sum), in_axes=(0, None))(x, jnp.ones(2))
+    assert_same(tree[0], total(x))
+    assert_same(tree[1][0], np.full(2, size))
+    with pytest.raises(NotImplementedError, match="Adasum"):
+        jax.vmap(lambda v: hvd.allreduce(v, op=hvd.Adasum))(x)
+
+
+def test_checkpoint(rank, size):
+    def loss(x):
+        return jnp.sum(jnp.sin(total(jnp.cos(x))))
+
+    x = jnp.arange(4.0) + rank
+    plain = jax.jit(jax.grad(loss))(x)
+    again = jax.jit(jax.grad(jax.checkpoint(loss)))(x)
+    in_a_loop = jax.jit(
+        jax.grad(lambda v: jax.lax.scan(lambda c, _: (jax.checkpoint(loss)(v) + c, None), 0.0, None, 3)[0])
+    )(x)
+
+    assert_same(again, plain)
+    assert_same(in_a_loop, 3 * np.asarray(plain))
+
+
+@pytest.mark.parametrize("elements", [1, 20_000])
+def test_many_independent_ones_in_one_program(elements, size):
+    def program(x):
+        return [total(x * (i + 1)) for i in range(30)]
+
+    results = jax.jit(program)(jnp.ones(elements, jnp.float32))
+
+    for i, result in enumerate(results):
+        assert_same(result, np.full(elements, size * (i + 1)))
+
+
+def test_the_rest_of_a_program_may_wait_for_the_core(size):
+    """Futures are completed on threads that may block: on one of the core this would never end."""
+
+    def on_host(x):
+        hvd.allgather_object(0)
+        return x
+
+    def program(x):
+        for i in range(4):
+            x = total(x * (i + 1)) / size
+            x = jax.pure_callback(on_host, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+        return x
+
+    assert_same(jax.jit(program)(jnp.ones(3)), np.full(3, 24.0))
+
+
+def test_programs_without_waiting_in_between(size):
+    program = jax.jit(total)
+    x = jnp.ones(1000)
+    for _ in range(20):
+        x = program(x) / size
+    several = [program(jnp.full(3, i)) for i in range(20)]
+
+    assert_same(x, np.ones(1000))
+    for i, result in enumerate(several):
+        assert_same(result, np.full(3, i * size))
+
+
+def test_a_jitted_helper_that_is_used_twice(size):
+    helper = jax.jit(total)
+    first, second = jax.jit(lambda x: (helper(x), helper(helper(x) + 1)))(jnp.ones(3))
+
+    assert_same(first, np.full(3, size))
+    assert_same(second, np.full(3, (size + 1) * size))
+
+
+def test_arrays_of_numpy_and_numbers(rank, size):
+    assert_same(total(np.full(2, rank, np.float32)), np.full(2, size * (size - 1) / 2))
+    assert_same(total(1.5), 1.5 * size)
+    assert_same(jax.jit(lambda: total(np.ones(2)))(), np.full(2, size))
+
+
+def test_a_name_is_used_again_in_every_turn(size):
+    def turn(x, _):
+        return hvd.allreduce(x, name="the same") + 1, None
+
+    for _ in range(2):
+        assert_same(jax.jit(lambda x: jax.lax.scan(turn, x, None, 20)[0])(jnp.zeros(2)), np.full(2, 20.0))
