@@ -47,6 +47,11 @@ constexpr Goal tensorflow_goal(std::string_view part_of_case, std::string_view o
   return front_end_goal("tensorflow", part_of_case, ours, versus, figure);
 }
 
+constexpr Goal jax_goal(std::string_view part_of_case, std::string_view ours,
+                        std::string_view versus, double figure) {
+  return front_end_goal("jax", part_of_case, ours, versus, figure);
+}
+
 // Two hosts; `part_of_case` says how many ranks on each, and over which link.
 constexpr Goal hosts_goal(std::string_view part_of_case, std::string_view ours,
                           std::string_view versus, double figure, uint64_t bytes_min,
@@ -148,6 +153,14 @@ inline constexpr Goal kGoals[] = {
     tensorflow_goal("share: transformer", "horovod", kLimit, 0.97),
     tensorflow_goal("share: MLP", "horovod", kLimit, 0.88),
     tensorflow_goal("memory:", "horovod", kLimit, 1),
+    // Microseconds and milliseconds that we add ourselves; psum of JAX over Gloo; the share of no communication.
+    jax_goal("call", "one allreduce", kValue, 5.0),
+    jax_goal("averaging", "hvd.allreduce", "psum over gloo", 5.0),
+    jax_goal("training: MLP", "horovod", "psum over gloo", 1.5),
+    jax_goal("training: transformer", "horovod", "psum over gloo", 1.1),
+    jax_goal("training: MLP", "horovod", kLimit, 0.88),
+    jax_goal("training: transformer", "horovod", kLimit, 0.96),
+    jax_goal("start: import", "horovod.jax", kValue, 150.0),
 };
 // clang-format on
 

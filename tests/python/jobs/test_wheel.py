@@ -106,12 +106,14 @@ def test_the_wheel_holds_the_package_the_core_and_the_launcher(wheel):
     for name in (
         "horovod/__init__.py",
         "horovod/py.typed",
+        "horovod/jax/__init__.py",
         "horovod/keras/__init__.py",
         "horovod/tensorflow/__init__.py",
         "horovod/torch/__init__.py",
         "horovod/_core/_native.abi3.so",
         "horovod/_core/_native.pyi",
         "horovod/lib/libhorovod.so",
+        "horovod/lib/libhorovod_jax.so",
         "horovod/lib/libhorovod_tensorflow.so",
         "horovod/include/horovod/hvd.h",
         "horovod/include/horovod/hvd.hpp",
@@ -140,10 +142,8 @@ def test_the_compiled_files_need_the_c_library_alone(wheel, tmp_path):
     module, library = tmp_path / "horovod/_core/_native.abi3.so", tmp_path / "horovod/lib/libhorovod.so"
 
     assert needed_libraries(library) <= SYSTEM_LIBRARIES
-    assert needed_libraries(library.with_name("libhorovod_tensorflow.so")) <= {
-        *SYSTEM_LIBRARIES,
-        "libhorovod.so",
-    }
+    for adapter in ("libhorovod_jax.so", "libhorovod_tensorflow.so"):
+        assert needed_libraries(library.with_name(adapter)) <= {*SYSTEM_LIBRARIES, "libhorovod.so"}
     assert needed_libraries(launcher) <= SYSTEM_LIBRARIES
     assert needed_libraries(module) - SYSTEM_LIBRARIES == {"libhorovod.so"}
 
