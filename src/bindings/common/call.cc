@@ -45,7 +45,7 @@ void Call::on_complete(void* context, hvd_handle handle, hvd_status status, cons
 void Call::finish() {
   Call* const next = queue().empty() ? nullptr : NameQueue::instance().leave(*this);
   end();  // this is gone from here on
-  if (next != nullptr) next->submit();
+  if (next != nullptr) next->resume();
 }
 
 }  // namespace hvd::bindings

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bindings/jax/completion_pool.h"
+#include "bindings/jax/driver.h"
 
 namespace hvd::jax {
 namespace {
@@ -36,25 +37,29 @@ Error* Call::run(CallFrame& frame) {
     if (handle != 0) static_cast<void>(hvd_wait(handle, kShortWaitNanoseconds));
     // The callback may be running now; it decides with us.
     if (call->state_.load(std::memory_order_acquire) != State::kEnded)
-      return call->leave_to_future(frame);
+      return call->leave_to_future(frame, handle);
   }
   Error* const error = call->take_error();
   delete call;
   return error;
 }
 
-Error* Call::leave_to_future(CallFrame& frame) {
+Error* Call::leave_to_future(CallFrame& frame, hvd_handle handle) {
   FutureCreate arguments{sizeof(FutureCreate), nullptr, nullptr};
   Error* const error = api_.future_create(&arguments);
-  if (error != nullptr) {  // out of memory: the thread that steps the engine still needs this
+  if (error != nullptr) {  // out of memory: the core still needs this
+    Driver::instance().drive(handle);
     while (state_.load(std::memory_order_acquire) != State::kEnded) std::this_thread::yield();
     delete this;
     return error;
   }
   frame.future = future_ = arguments.future;
   State expected = State::kInHandler;
-  if (!state_.compare_exchange_strong(expected, State::kHasFuture, std::memory_order_acq_rel))
+  if (state_.compare_exchange_strong(expected, State::kHasFuture, std::memory_order_acq_rel)) {
+    Driver::instance().drive(handle);  // the call may be gone
+  } else {
     complete();
+  }
   return nullptr;
 }
 
@@ -69,6 +74,7 @@ Call::Call(const CallFrame& frame) : api_(*frame.api), wish_(read_attributes(fra
   prepare_requests(count, static_cast<hvd_kind>(wish_.kind),
                    wish_.is_group != 0 ? Form::kGroup : Form::kSingle);
   for (hvd_request& request : requests_) {
+    request.progress = HVD_PROGRESS_WAITER;  // the handler, then the driver
     request.reduce_op = wish_.reduce_op;
     request.process_set = wish_.process_set;
     request.root_rank = wish_.root_rank;
@@ -162,6 +168,8 @@ void Call::fail(hvd_status status, const char* message) {
   status_ = status;
   message_ = message;
 }
+
+void Call::resume() { Driver::instance().drive(submit()); }
 
 void Call::end() {
   if (state_.exchange(State::kEnded, std::memory_order_acq_rel) == State::kHasFuture)

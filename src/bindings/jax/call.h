@@ -43,12 +43,13 @@ class Call final : public bindings::Call {
   void take_buffers(const CallFrame& frame);
   void fill(Part& part, const Buffer& argument, const Buffer& result, hvd_request& request);
   void refuse(std::string text);
-  Error* leave_to_future(CallFrame& frame);
+  Error* leave_to_future(CallFrame& frame, hvd_handle handle);
   Error* take_error();
 
   static void* allocate(void* part, const int64_t* shape, int32_t ndim, size_t bytes);
   void take_results(hvd_handle handle) override;
   void fail(hvd_status status, const char* message) override;
+  void resume() override;
   void release(hvd_handle handle) override { handle_ = handle; }  // the handler may wait for it
   void end() override;
 
