@@ -145,12 +145,13 @@ except ValueError as error:
     assert job.output.count("refused: allreduce: got an array on 2 devices") == 2, job.output
 
 
-def test_memory_stays_flat(tmp_path):
+@pytest.mark.parametrize("steps", [800, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_memory_stays_flat(steps, tmp_path):
     job = run_job(
         tmp_path,
         2,
         """
-import jax, jax.numpy as jnp, pathlib
+import jax, jax.numpy as jnp, os, pathlib
 import horovod.jax as hvd
 hvd.init()
 
@@ -169,12 +170,13 @@ def steps(count):
     jax.block_until_ready(x)
 steps(200)
 before = resident()
-steps(800)
+steps(int(os.environ["STEPS"]))
 grown = resident() - before
 assert grown < 8 << 20, f"grown by {grown} bytes"
 print("flat", hvd.rank())
 """,
-        limit_seconds=LIMIT_SECONDS,
+        limit_seconds=LIMIT_SECONDS + steps / 10,
+        STEPS=str(steps),
         **QUIET,
     )
 
