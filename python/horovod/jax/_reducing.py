@@ -35,8 +35,8 @@ class GradientReduction:
             raise ValueError(message)
 
     def __call__(self, gradients: Any) -> Any:
-        """Reduce a pytree of gradients; one rank alone has nothing to reduce."""
-        if (self.process_set.size() or 1) <= 1 and self.op != codes.ADASUM:
+        """Reduce a pytree of gradients; a rank alone or outside of the set has nothing to reduce."""
+        if (self.process_set.size() or 1) <= 1 or self.process_set.included() is False:
             return gradients
         leaves, tree = jax.tree_util.tree_flatten(gradients)
         if not leaves:

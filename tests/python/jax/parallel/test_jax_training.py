@@ -128,6 +128,17 @@ def test_optimizer_state_of_the_root(rank):
     _assert_trees(hvd.broadcast_optimizer_state(shifted, root_rank=0), state)
 
 
+def test_ranks_outside_of_the_set_train_alone(process_set, rank):
+    optimizer = hvd.DistributedOptimizer(optax.sgd(1.0), process_set=process_set)
+    params = {"w": jnp.zeros(2, jnp.float32)}
+    updates, _ = jax.jit(optimizer.update)(
+        {"w": jnp.full(2, rank, jnp.float32)}, optimizer.init(params), params
+    )
+
+    inside = rank in process_set.ranks
+    assert_same(updates["w"], np.full(2, -np.mean(process_set.ranks) if inside else -rank))
+
+
 def test_options_are_checked():
     for options in ({"op": hvd.Sum, "gradient_predivide_factor": 2.0}, {"groups": 0}, {"groups": [[1]]}):
         with pytest.raises(ValueError):
