@@ -44,7 +44,7 @@ EXTENSIONS = ["tensorflow", "torch", "mxnet"]
 _T = TypeVar("_T")
 _CHILD_TIMEOUT_SECONDS = 120
 _MISSING = object()
-_FRONT_ENDS = ("horovod.tensorflow", "horovod.torch")
+_FRONT_ENDS = ("horovod.mxnet", "horovod.tensorflow", "horovod.torch")
 _logger = logging.getLogger("horovod")
 
 

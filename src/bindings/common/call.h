@@ -40,7 +40,7 @@ class Call {
   virtual void take_results(hvd_handle handle) = 0;
   // It has failed, or could not be submitted.
   virtual void fail(hvd_status status, const char* message) = 0;
-  // Its name has become free: submits it. May end the call.
+  // Its name has become free: submits it, unless the adapter waits for more. May end the call.
   virtual void resume() { submit(); }
   // The core is done with it. An adapter that may still wait for the handle releases it later.
   virtual void release(hvd_handle handle) { hvd_release(handle); }

@@ -1,0 +1,97 @@
+"""Operations that MXNet's engine runs: when their arrays are ready, in the order of its dependencies.
+
+They have names always: the engine is free to run them in another order on every rank, so that order cannot
+match them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from horovod._core.codes import NO_WIRE_DTYPE, SUM
+from horovod._core.names import group_names, operation_name
+from horovod._core.process_sets import ProcessSet, registered_id
+
+from ._framework import mx
+from ._library import Operation, push
+
+_NUMBERS: Final = 64
+"""Numbers of unnamed operations, given out again and again: the ranks then know what they agreed on.
+
+An operation waits until the last one of its number is complete (src/mxnet/call.h), so that as many may be under
+way at a time.
+"""
+
+_unnamed: dict[tuple[str, int], Callable[[], int]] = {}
+"""Of each kind of operation and process set, the number of the next one that has no name."""
+
+
+class Asked(NamedTuple):
+    """What an operation is asked for, beside its tensors."""
+
+    kind: int
+    operation: str
+    name: str | None
+    priority: int
+    process_set: ProcessSet
+    op: int = SUM
+    prescale: float = 1.0
+    postscale: float = 1.0
+    wire_dtype: int = NO_WIRE_DTYPE
+    root_rank: int = 0
+
+
+def forget_numbers() -> None:
+    """Count unnamed operations from 0 again: for a job that begins anew."""
+    _unnamed.clear()
+
+
+def _named(asked: Asked, process_set_id: int) -> str:
+    if asked.name is not None:
+        return asked.name
+    # By set: ranks outside of it do not count its operations.
+    key = (asked.operation, process_set_id)
+    counter = _unnamed.get(key)
+    if counter is None:
+        counter = _unnamed.setdefault(key, itertools.count().__next__)
+    return f"noname.{counter() % _NUMBERS}"
+
+
+def _push(asked: Asked, inputs: Sequence[Any], outputs: Sequence[Any], names: Any, *, is_group: bool) -> None:
+    count = len(inputs)
+    request = Operation(
+        asked.kind,
+        asked.op,
+        asked.wire_dtype,
+        registered_id(asked.process_set),
+        asked.root_rank,
+        asked.priority,
+        int(is_group),
+        count,
+        asked.prescale,
+        asked.postscale,
+    )
+    handles = ctypes.c_void_p * count
+    problem = push(
+        ctypes.byref(request),
+        handles(*[tensor.handle.value for tensor in inputs]),
+        handles(*[tensor.handle.value for tensor in outputs]),
+        (ctypes.c_char_p * count)(*[name.encode() for name in names]),
+    )
+    if problem is not None:
+        raise mx.base.MXNetError(problem.decode())
+
+
+def push_one(asked: Asked, tensor: Any, output: Any) -> None:
+    """Push an operation on one tensor; in place if the output is the tensor."""
+    name = operation_name(asked.operation, _named(asked, registered_id(asked.process_set)))
+    _push(asked, (tensor,), (output,), (name,), is_group=False)
+
+
+def push_group(asked: Asked, tensors: Sequence[Any], outputs: Sequence[Any]) -> None:
+    """Push several tensors as one operation: all or nothing."""
+    name = _named(asked._replace(operation=f"grouped_{asked.operation}"), registered_id(asked.process_set))
+    _push(asked, tensors, outputs, group_names(asked.operation, name, len(tensors)), is_group=True)
