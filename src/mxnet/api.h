@@ -40,7 +40,6 @@ inline constexpr int kCpuPrioritized = 3;
   X(const char*, MXGetLastError, (void))                                                         \
   X(int, MXShallowCopyNDArray, (Handle, Handle*))                                                \
   X(int, MXNDArrayFree, (Handle))                                                                \
-  X(int, MXNDArrayGetData, (Handle, void**))                                                     \
   X(int, MXNDArrayToDLPack, (Handle, DlTensor**))                                                \
   X(int, MXNDArrayCallDLPackDeleter, (DlTensor*))                                                \
   X(int, MXEnginePushAsyncND,                                                                    \

@@ -54,17 +54,11 @@ Array::~Array() {
 
 Array::Array(Array&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
 
-std::string Array::settle() const {
-  if (handle_ == nullptr) return "MXNet cannot share the array";
-  void* data = nullptr;
-  return api().MXNDArrayGetData(handle_, &data) == 0 ? std::string() : last_error();
-}
-
 std::string Array::look(View& view) const {
   DlTensor* tensor = nullptr;
   if (api().MXNDArrayToDLPack(handle_, &tensor) != 0) {
     return "the array is in a layout of oneDNN, or has no memory (" + last_error() +
-           "); reduce a copy of it, or call wait_to_read() on it first";
+           "); use x[:] = hvd.allreduce(x) in place of hvd.allreduce_(x)";
   }
   view.data = static_cast<char*>(tensor->data) + tensor->byte_offset;
   view.dtype = dtype_of(*tensor);

@@ -1,8 +1,9 @@
 // array.h - an NDArray that an operation holds, and what the core needs to know about it.
 //
-// MXNet may keep what oneDNN has computed in a blocked layout, of which nobody else can make sense.
-// settle() turns such an array back where it may wait, which is before a push; inside the engine
-// that would wait for itself, and look() refuses the array instead.
+// Where the memory is may be asked only when the operation has the array: before, the engine may be
+// allocating it, and MXNet would allocate it twice. MXNet may also keep what oneDNN has computed in
+// a blocked layout, of which nobody else can make sense; turning it back inside the engine would
+// wait for itself, so look() refuses such an array.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +30,11 @@ class Array {
 
   Handle handle() const { return handle_; }
 
-  // Each empty, or what is wrong.
-  // Before the push, on the program's thread: may block, only if the layout is blocked now.
-  std::string settle() const;
-  // When it is this operation's turn: never blocks.
+  // When the operation has the array: never blocks. Empty, or what is wrong.
   std::string look(View& view) const;
 
  private:
-  Handle handle_ = nullptr;  // null: MXNet refused the copy
+  Handle handle_ = nullptr;  // null: MXNet refused
 };
 
 }  // namespace hvd::mxnet

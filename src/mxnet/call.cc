@@ -1,5 +1,6 @@
 #include "mxnet/call.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "bindings/common/name_queue.h"
@@ -32,21 +33,17 @@ Call::Call(const Operation& operation, const Tensors& tensors, EngineKind engine
 std::string Call::push(const Operation& operation, const Tensors& tensors, EngineKind engine) {
   if (operation.count < 1) return "expected at least one tensor, got none";
   Call* const call = new Call(operation, tensors, engine);  // deleted by on_dropped or end
-  if (std::string problem = call->settle(); !problem.empty()) {
+  if (!call->holds_all()) {
     delete call;
-    return problem;
+    return api().MXGetLastError();
   }
   return call->push_to_engine();
 }
 
-std::string Call::settle() const {
-  for (const Part& part : parts_) {
-    for (const Array* array : {&part.input, &part.output}) {
-      if (std::string problem = array->settle(); !problem.empty())
-        return part.name + ": " + problem;
-    }
-  }
-  return {};
+bool Call::holds_all() const {
+  return std::all_of(parts_.begin(), parts_.end(), [](const Part& part) {
+    return part.input.handle() != nullptr && part.output.handle() != nullptr;
+  });
 }
 
 std::string Call::push_to_engine() {

@@ -32,7 +32,7 @@ class Call final : public bindings::Call {
     const char* const* names;
   };
 
-  // Never blocks, unless an array has a blocked layout or the engine is naive. Empty: pushed;
+  // Never blocks, unless the engine is naive. Empty: pushed;
   // otherwise what is wrong.
   static std::string push(const Operation& operation, const Tensors& tensors, EngineKind engine);
 
@@ -47,7 +47,7 @@ class Call final : public bindings::Call {
   };
 
   Call(const Operation& operation, const Tensors& tensors, EngineKind engine);
-  std::string settle() const;
+  bool holds_all() const;
   std::string push_to_engine();
 
   static void on_engine(void* run_context, void* on_complete, void* call);

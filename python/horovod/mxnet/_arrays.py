@@ -70,17 +70,26 @@ def copy_to_host(tensor: Any) -> Any:
         return tensor.copyto(mx.cpu())
 
 
+def settle(tensor: Any) -> int:
+    """Wait for an array in host memory, turn it into plain layout, and return where it lies.
+
+    What its computation raised is raised here.
+    """
+    tensor.wait_to_read()
+    address = ctypes.c_void_p()
+    mx.base.check_call(mx.base._LIB.MXNDArrayGetData(tensor.handle, ctypes.byref(address)))  # noqa: SLF001
+    return address.value or 0
+
+
 def view_now(operation: str, tensor: Any) -> TensorView:
-    """Wait for an array and return where it lies; what its computation raised is raised here."""
+    """Wait for an array, and return what the core needs to know about it."""
     dtype = DTYPES.get(np.dtype(tensor.dtype))
     if dtype is None:
-        message = f"{operation}: dtype {tensor.dtype} is not supported, expected one of {', '.join(map(str, DTYPES))}"
+        names = ", ".join(map(str, DTYPES))
+        message = f"{operation}: dtype {np.dtype(tensor.dtype)} is not supported, expected one of {names}"
         raise ValueError(message)
     host = tensor if is_on_host(tensor) else copy_to_host(tensor)
-    host.wait_to_read()
-    address = ctypes.c_void_p()
-    mx.base.check_call(mx.base._LIB.MXNDArrayGetData(host.handle, ctypes.byref(address)))  # noqa: SLF001
-    return TensorView(address.value or 0, dtype, host.shape, host)
+    return TensorView(settle(host), dtype, host.shape, host)
 
 
 def from_core(capsule: object, like: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from horovod._core import objects
 from horovod._core.basics import basics
 
+from ._arrays import is_on_host, settle
 from ._framework import mx
 from .mpi_ops import broadcast_
 
@@ -78,8 +79,8 @@ def broadcast_parameters(params: Any, root_rank: int = 0, prefix: str | None = N
         if arrays is None:
             _spread_after_initialization(value, root_rank, name)
             continue
-        # What is pending may leave an array in a layout that only MXNet knows; see src/mxnet/array.h.
-        arrays[0].wait_to_read()
+        if is_on_host(arrays[0]):  # what has run may have left it in a layout that only MXNet knows
+            settle(arrays[0])
         pushed.append((broadcast_(arrays[0], root_rank, name), arrays[1:]))
     for array, copies in pushed:
         array.wait_to_read()

@@ -58,6 +58,14 @@ class DistributedOptimizer(mx.optimizer.Optimizer):  # type: ignore[misc]
         else:
             setattr(self._optimizer, item, value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the wrapped optimizer as it wants to be, for Module.save_optimizer_states."""
+        return dict(self.__dict__)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Put the parts back."""
+        self.__dict__.update(state)
+
     def create_state(self, index: Any, weight: Any) -> Any:
         """Make the state of one weight."""
         return self._optimizer.create_state(index, weight)

@@ -1,0 +1,250 @@
+"""Jobs of MXNet that a test starts: lost peers, failures, engines, memory, examples, mixed frameworks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from job import horovodrun, run, run_job, write_script
+
+ROOT = Path(__file__).resolve().parents[4]
+
+BEGIN = """
+import os, signal, sys
+import mxnet as mx
+import numpy as np
+import horovod.mxnet as hvd
+hvd.init()
+rank, size = hvd.rank(), hvd.size()
+"""
+
+
+def test_a_killed_peer_raises_where_a_dependent_array_is_read(tmp_path):
+    ended = run_job(
+        tmp_path,
+        3,
+        BEGIN
+        + """
+x = mx.nd.ones((4,))
+hvd.allreduce_(x).wait_to_read()
+if rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+y = hvd.allreduce(x, name="lost") + 1
+try:
+    y.asnumpy()
+except mx.base.MXNetError as error:
+    print(f"rank {rank} raised: {error}", flush=True)
+    sys.exit(7)
+""",
+        HOROVOD_TERMINATION_GRACE_SECONDS="60",
+    )
+
+    assert ended.code != 0
+    for rank in (0, 2):
+        said = [line for line in ended.output.splitlines() if f"rank {rank} raised" in line]
+        assert said, ended.output
+        assert "rank 1" in said[0]
+
+
+def test_a_killed_peer_raises_in_what_blocks(tmp_path):
+    ended = run_job(
+        tmp_path,
+        2,
+        BEGIN
+        + """
+hvd.barrier()
+if rank == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+try:
+    hvd.allgather(mx.nd.ones((4,)))
+except mx.base.MXNetError as error:
+    print(f"rank {rank} raised: {error}", flush=True)
+""",
+    )
+
+    assert ended.code != 0
+    assert "rank 0 raised" in ended.output
+
+
+def test_a_rank_that_fails_with_operations_under_way_ends(tmp_path):
+    ended = run_job(
+        tmp_path,
+        2,
+        BEGIN
+        + """
+hvd.allreduce(mx.nd.ones((4,)), name="before").wait_to_read()
+if rank == 1:
+    late = hvd.allreduce(mx.nd.ones((4,)), name="nobody else has this")
+    raise SystemError("rank 1 has had enough")
+hvd.allreduce(mx.nd.ones((4,)), name="waits").asnumpy()
+""",
+    )
+
+    assert ended.code != 0
+    assert "rank 1 has had enough" in ended.output
+    assert "rank 1" in ended.output.splitlines()[-1]
+
+
+def test_operations_that_nobody_reads_do_not_keep_a_process(tmp_path):
+    ended = run_job(
+        tmp_path,
+        2,
+        BEGIN
+        + """
+results = [hvd.allreduce(mx.nd.ones((40,)), name=f"unread.{i}") for i in range(50)]
+print("end of the program", flush=True)
+""",
+    )
+
+    assert ended.output.count("end of the program") == 2
+
+
+@pytest.mark.parametrize("engine", ["NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice"])
+def test_every_engine_of_mxnet(tmp_path, engine):
+    ended = run_job(
+        tmp_path,
+        2,
+        BEGIN
+        + """
+x = mx.nd.full((4, 3), rank + 1)
+hvd.allreduce_(x, op=hvd.Sum)
+group = hvd.grouped_allreduce([x, x * 2], op=hvd.Sum, name="group")
+assert x.asnumpy().tolist() == [[3.0] * 3] * 4
+assert [one.asnumpy().max() for one in group] == [6.0, 12.0]
+assert hvd.broadcast(mx.nd.full((2,), rank), 1).asnumpy().tolist() == [1.0, 1.0]
+try:
+    hvd.allreduce(mx.nd.ones((2 + rank,)), name="bad").asnumpy()
+except mx.base.MXNetError as error:
+    print("raised:", error, flush=True)
+""",
+        MXNET_ENGINE_TYPE=engine,
+    )
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("raised:") == 2
+
+
+STEPS = """
+import gc, resource
+def resident():
+    gc.collect()
+    mx.nd.waitall()
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+arrays = [mx.nd.ones((50, 40)) for _ in range(4)]
+def steps(count):
+    for _ in range(count):
+        for index, array in enumerate(arrays):
+            hvd.allreduce_(array, name=str(index))
+        hvd.allreduce(arrays[0])
+        hvd.grouped_allreduce(arrays[1:3], name="group")
+        hvd.allgather(arrays[3])
+        arrays[0].wait_to_read()
+steps(WARM)
+before = resident()
+steps(COUNT)
+grown = resident() - before
+assert grown < 8 << 20, f"rank {rank} has grown by {grown} bytes"
+print("flat", flush=True)
+"""
+
+
+def check_memory(folder: Path, warm: int, count: int) -> None:
+    program = BEGIN + STEPS.replace("WARM", str(warm)).replace("COUNT", str(count))
+    ended = run_job(folder, 2, program, 600)
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("flat") == 2
+
+
+def test_memory_stays_flat(tmp_path):
+    check_memory(tmp_path, 300, 700)
+
+
+@pytest.mark.soak
+def test_memory_stays_flat_for_ten_thousand_steps(tmp_path):
+    check_memory(tmp_path, 1000, 10000)
+
+
+def test_init_and_shutdown_again(tmp_path):
+    ended = run_job(
+        tmp_path,
+        2,
+        BEGIN
+        + """
+for _ in range(3):
+    assert hvd.allreduce(mx.nd.ones((2,)), op=hvd.Sum).asnumpy().tolist() == [2.0, 2.0]
+    if rank == 0:
+        hvd.allreduce(mx.nd.ones((2,)), name="only here")
+    hvd.shutdown()
+    try:
+        hvd.allreduce(mx.nd.ones((2,))).asnumpy()
+        raise SystemExit("an operation without a job has succeeded")
+    except mx.base.MXNetError:
+        pass
+    hvd.init()
+""",
+    )
+
+    assert ended.code == 0, ended.output
+
+
+OTHER_SIDE = """
+import os, sys
+framework = sys.argv[1] if os.environ["HOROVOD_RANK"] == "0" else sys.argv[2]
+program = "mxnet_side.py" if framework == sys.argv[1] else "torch_side.py"
+os.execv(framework, [framework, os.path.join(os.path.dirname(__file__), program)])
+"""
+MXNET_SIDE = (
+    BEGIN
+    + """
+x = hvd.allreduce(mx.nd.array([1.0, 2.0]), op=hvd.Sum, name="both")
+group = hvd.grouped_allreduce([mx.nd.ones((2,)), mx.nd.ones((3,))], op=hvd.Sum, name="group")
+gathered = hvd.allgather(mx.nd.array([[rank]]), name="gathered")
+roots = hvd.broadcast(mx.nd.zeros((2,)), 1, name="root")
+print("mxnet", x.asnumpy().tolist(), group[1].asnumpy().tolist(), gathered.asnumpy().tolist(),
+      roots.asnumpy().tolist(), hvd.allgather_object(rank), flush=True)
+"""
+)
+TORCH_SIDE = """
+import torch, horovod.torch as hvd
+hvd.init()
+rank = hvd.rank()
+x = hvd.allreduce(torch.tensor([10.0, 20.0]), op=hvd.Sum, name="both")
+group = hvd.grouped_allreduce([torch.ones(2), torch.ones(3)], op=hvd.Sum, name="group")
+gathered = hvd.allgather(torch.tensor([[float(rank)]]), name="gathered")
+roots = hvd.broadcast(torch.full((2,), 5.0), 1, name="root")
+print("torch", x.tolist(), group[1].tolist(), gathered.tolist(), roots.tolist(), hvd.allgather_object(rank),
+      flush=True)
+"""
+
+
+def test_ranks_of_mxnet_and_of_torch_in_one_job(tmp_path):
+    other = ROOT / ".venv/bin/python"
+    if not other.exists():
+        pytest.skip("needs .venv with PyTorch (./dev setup python)")
+    (tmp_path / "mxnet_side.py").write_text(MXNET_SIDE)
+    (tmp_path / "torch_side.py").write_text(TORCH_SIDE)
+    script = write_script(tmp_path, OTHER_SIDE)
+    ended = run([horovodrun(), "-np", "2", sys.executable, script, sys.executable, str(other)])
+
+    results = "[11.0, 22.0] [2.0, 2.0, 2.0] [[0.0], [1.0]] [5.0, 5.0] [0, 1]"
+    assert ended.code == 0, ended.output
+    assert f"mxnet {results}" in ended.output
+    assert f"torch {results}" in ended.output
+
+
+@pytest.mark.parametrize(
+    ("example", "arguments"),
+    [
+        ("gluon_cnn.py", ["--epochs", "1", "--images", "256"]),
+        ("module_mlp.py", ["--epochs", "2"]),
+        ("synthetic_benchmark.py", ["--steps", "2", "--warm-up", "1"]),
+    ],
+)
+def test_examples_run(example, arguments):
+    path = ROOT / "examples/mxnet" / example
+
+    ended = run([horovodrun(), "-np", "2", sys.executable, str(path), *arguments], 180)
+
+    assert ended.code == 0, ended.output
