@@ -9,6 +9,10 @@
 namespace hvd::mxnet {
 namespace {
 
+// What an operation of the naive engine has ended with: it forgets errors, so the push returns
+// them.
+thread_local std::string naive_error;
+
 const char* label_of(int32_t kind) {
   return kind == HVD_BROADCAST ? "horovod_broadcast" : "horovod_allreduce";
 }
@@ -52,12 +56,14 @@ std::string Call::push_to_engine() {
   for (const Part& part : parts_) {
     if (!is_shared(part.input.handle(), written)) add_unless_shared(part.input.handle(), read);
   }
+  naive_error.clear();
   if (bindings::NameQueue::instance().enter(*this)) arrive();
   const int failed = api().MXEnginePushAsyncND(
       &Call::on_engine, this, &Call::on_dropped, &kCpu, read.data(), static_cast<int>(read.size()),
       written.data(), static_cast<int>(written.size()), &kCpuPrioritized, operation_.priority,
       label_of(operation_.kind), false);
-  return failed == 0 ? std::string() : api().MXGetLastError();  // it has dropped the call then
+  // The call may be gone; after a failure it has been dropped.
+  return failed == 0 ? naive_error : api().MXGetLastError();
 }
 
 // ---- in MXNet's engine
@@ -137,7 +143,8 @@ void Call::end() {
     return;
   }
   const Completion completion = completion_;
-  const std::string error = std::move(error_);
+  std::string error = std::move(error_);
+  if (engine_ == EngineKind::kNaive) naive_error = std::exchange(error, {});
   completion.run(error);
 }
 
