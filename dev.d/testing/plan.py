@@ -18,7 +18,7 @@ from frameworks import Framework
 from kinds import TOOLS, build, ctest, install, package, pytest
 from step import Step
 
-PACKAGE_TARGETS = ("horovod", "horovodrun", "hvd_python", "hvd_tensorflow", "hvd_jax")
+PACKAGE_TARGETS = ("horovod", "horovodrun", "hvd_python", "hvd_tensorflow", "hvd_jax", "hvd_mxnet")
 QUICK = "not soak and not slow"
 FIRST_MINOR_WITH_KERAS_3 = 16
 

@@ -1,4 +1,4 @@
-"""Made-up pictures: each class is a pattern of its own under noise, so that a network has something to learn."""
+"""Made-up pictures: each class is a pattern under noise, so that a network has something to learn."""
 
 from __future__ import annotations
 

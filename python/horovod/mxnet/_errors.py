@@ -14,11 +14,11 @@ from horovod._core.errors import HorovodInternalError
 from ._framework import mx
 
 
-class OperationError(HorovodInternalError, mx.base.MXNetError):  # type: ignore[misc]
+class OperationError(HorovodInternalError, mx.base.MXNetError):
     """A peer, the system or a disagreement of the ranks made an operation fail."""
 
 
-class ArgumentError(mx.base.MXNetError, ValueError):  # type: ignore[misc]
+class ArgumentError(mx.base.MXNetError, ValueError):
     """An operation was given what it cannot use."""
 
 

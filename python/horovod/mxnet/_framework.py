@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 TRIED: Final = "mxnet==1.9.1 numpy==1.23.5"
 """What the tests run with; MXNet is retired, and this is its last release."""
@@ -18,24 +17,27 @@ def explanation(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, AttributeError) and "numpy" in text:
         return (
-            f"MXNet uses names that this NumPy no longer has ({text.splitlines()[0]}); install numpy==1.23.5, "
-            "or say `import numpy; numpy.bool = bool` before the import of MXNet"
+            f"MXNet uses names that this NumPy no longer has ({text.splitlines()[0]}); "
+            "install numpy==1.23.5, or say `import numpy; numpy.bool = bool` before the import of MXNet"
         )
     if isinstance(error, ModuleNotFoundError) and error.name == "mxnet":
         return f"MXNet is not installed; pip install {TRIED} (Python 3.10 or 3.11)"
     if isinstance(error, ModuleNotFoundError) and error.name == "distutils":
-        return "MXNet needs distutils, which Python 3.12 no longer has; use Python 3.11, or install setuptools"
+        return (
+            "MXNet needs distutils, which Python 3.12 no longer has; use Python 3.11, or install setuptools"
+        )
     for library, package in _LIBRARIES.items():
         if library in text:
             return (
-                f"MXNet needs {library} of the system ({text}); install it, in Debian with apt-get install {package}"
+                f"MXNet needs {library} of the system ({text}); install it, "
+                f"in Debian with apt-get install {package}"
             )
     return f"MXNet cannot be imported ({type(error).__name__}: {text}); these go together: {TRIED}"
 
 
 def version_problem(version: str) -> str | None:
     """Return why a release cannot be used, or None; pure."""
-    if version.split(".")[0] == str(_MAJOR):
+    if version.split(".", maxsplit=1)[0] == str(_MAJOR):
         return None
     return (
         f"MXNet {version} calls asynchronous functions with other arguments than MXNet 1; "
@@ -43,7 +45,7 @@ def version_problem(version: str) -> str | None:
     )
 
 
-def _import() -> ModuleType:
+def _import() -> Any:
     try:
         import mxnet  # noqa: PLC0415 - what it raises is explained
     except (ImportError, AttributeError, OSError) as error:
@@ -56,4 +58,4 @@ def _import() -> ModuleType:
     return mxnet
 
 
-mx = _import()
+mx: Any = _import()

@@ -1,4 +1,4 @@
-"""allgather, alltoall and reducescatter: they wait, since only the ranks together know the shapes of results."""
+"""allgather, alltoall and reducescatter: they wait, since only all ranks together know the shapes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ from ._push import Asked, push_group, push_one
 
 def _checked_op(op: int) -> int:
     if op == ADASUM:
-        message = "allreduce: op=Adasum is not supported for MXNet, expected Average, Sum, Min, Max or Product"
+        message = (
+            "allreduce: op=Adasum is not supported for MXNet, expected Average, Sum, Min, Max or Product"
+        )
         raise AssertionError(message)
     return op
 

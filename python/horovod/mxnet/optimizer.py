@@ -19,7 +19,7 @@ from ._gradients import (
 _OWN = frozenset({"_optimizer", "_reducer", "_num_groups", "_process_set", "_gradient_predivide_factor"})
 
 
-class DistributedOptimizer(mx.optimizer.Optimizer):  # type: ignore[misc]
+class DistributedOptimizer(mx.optimizer.Optimizer):
     """Reduces gradients over the ranks in place, and hands them to the optimizer that it wraps.
 
     Attributes are those of the wrapped optimizer, to read and to write. For gluon use DistributedTrainer.
@@ -34,7 +34,9 @@ class DistributedOptimizer(mx.optimizer.Optimizer):  # type: ignore[misc]
     ) -> None:
         """Wrap an optimizer; its rescale_grad gets the division by the number of ranks."""
         if not isinstance(optimizer, mx.optimizer.Optimizer):
-            message = f"DistributedOptimizer: expected an mx.optimizer.Optimizer, got {type(optimizer).__name__}"
+            message = (
+                f"DistributedOptimizer: expected an mx.optimizer.Optimizer, got {type(optimizer).__name__}"
+            )
             raise ValueError(message)  # noqa: TRY004 - a mistake of the caller is a ValueError here
         check_num_groups(num_groups)
         self._optimizer = optimizer

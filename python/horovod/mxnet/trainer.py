@@ -31,7 +31,7 @@ def _ordered(params: Any) -> Any:
     return params
 
 
-class DistributedTrainer(mx.gluon.Trainer):  # type: ignore[misc]
+class DistributedTrainer(mx.gluon.Trainer):
     """A gluon Trainer whose step() averages gradients over the ranks before it applies them.
 
     step(batch_size) takes the size of this rank's batch. Trainers that exist side by side need prefixes, by
@@ -113,5 +113,3 @@ class DistributedTrainer(mx.gluon.Trainer):  # type: ignore[misc]
             self._reducer.reduce(sent[0], priority, **code)
         for gradient, packed_one, context in zip(gradients, sent, contexts, strict=False):
             gradient.array[:] = self._compression.decompress(packed_one.array, context)
-
-

@@ -108,12 +108,13 @@ def test_the_wheel_holds_the_package_the_core_and_the_launcher(wheel):
         "horovod/py.typed",
         "horovod/jax/__init__.py",
         "horovod/keras/__init__.py",
+        "horovod/mxnet/__init__.py",
         "horovod/tensorflow/__init__.py",
         "horovod/torch/__init__.py",
         "horovod/_core/_native.abi3.so",
         "horovod/_core/_native.pyi",
         "horovod/lib/libhorovod.so",
-        "horovod/lib/libhorovod_jax.so",
+        "horovod/lib/libhorovod_jax.so", "horovod/lib/libhorovod_mxnet.so",
         "horovod/lib/libhorovod_tensorflow.so",
         "horovod/include/horovod/hvd.h",
         "horovod/include/horovod/hvd.hpp",
@@ -142,7 +143,7 @@ def test_the_compiled_files_need_the_c_library_alone(wheel, tmp_path):
     module, library = tmp_path / "horovod/_core/_native.abi3.so", tmp_path / "horovod/lib/libhorovod.so"
 
     assert needed_libraries(library) <= SYSTEM_LIBRARIES
-    for adapter in ("libhorovod_jax.so", "libhorovod_tensorflow.so"):
+    for adapter in ("libhorovod_jax.so", "libhorovod_tensorflow.so", "libhorovod_mxnet.so"):
         assert needed_libraries(library.with_name(adapter)) <= {*SYSTEM_LIBRARIES, "libhorovod.so"}
     assert needed_libraries(launcher) <= SYSTEM_LIBRARIES
     assert needed_libraries(module) - SYSTEM_LIBRARIES == {"libhorovod.so"}

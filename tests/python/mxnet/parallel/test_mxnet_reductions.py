@@ -43,9 +43,9 @@ def test_average_is_the_default(dtype, rank, size):
 def test_average_may_be_asked_for_in_the_old_way(rank, size):
     mine = value_of(rank, (4,), "float32")
 
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="average"):
         average = hvd.allreduce(mine, True)
-    with pytest.warns(DeprecationWarning):
+    with pytest.warns(DeprecationWarning, match="average"):
         total = hvd.allreduce(mine, average=False)
 
     assert_same(average, sum_of(everybody(), (4,)) / size)
@@ -63,9 +63,7 @@ def test_other_operations(op, combine, rank):
 
 @pytest.mark.parametrize("dtype", FLOAT_DTYPES)
 def test_factors(dtype, rank):
-    result = hvd.allreduce(
-        value_of(rank, (8,), dtype), op=hvd.Sum, prescale_factor=0.5, postscale_factor=4.0
-    )
+    result = hvd.allreduce(value_of(rank, (8,), dtype), op=hvd.Sum, prescale_factor=0.5, postscale_factor=4.0)
 
     assert_same(result, 2.0 * sum_of(everybody(), (8,)))
 

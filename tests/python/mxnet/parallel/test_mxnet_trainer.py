@@ -147,7 +147,7 @@ def test_ranks_outside_of_a_set_train_alone(rank, size, process_set):
 def test_parameters_that_have_no_gradient_stay(rank, size):
     net = make_net()
     set_same_weights(net)
-    frozen = sorted(net.collect_params())[0]
+    frozen = min(net.collect_params())
     net.collect_params()[frozen].grad_req = "null"
     before = net.collect_params()[frozen].data().asnumpy()
 
