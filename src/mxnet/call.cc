@@ -1,6 +1,8 @@
 #include "mxnet/call.h"
 
 #include <algorithm>
+#include <mutex>
+#include <unordered_set>
 #include <utility>
 
 #include "bindings/common/name_queue.h"
@@ -12,6 +14,17 @@ namespace {
 // What an operation of the naive engine has ended with: it forgets errors, so the push returns
 // them.
 thread_local std::string naive_error;
+
+// Calls that MXNet waits for. Never destroyed: the core may end one while the process does.
+struct UnderWay {
+  std::mutex mutex;
+  std::unordered_set<Call*> calls;
+};
+
+UnderWay& under_way() {
+  static UnderWay* const the_list = new UnderWay;
+  return *the_list;
+}
 
 const char* label_of(int32_t kind) {
   return kind == HVD_BROADCAST ? "horovod_broadcast" : "horovod_allreduce";
@@ -72,13 +85,17 @@ void Call::on_engine(void* /*run_context*/, void* on_complete, void* context) {
   Call* const call = static_cast<Call*>(context);
   call->completion_ = Completion(on_complete);
   call->has_run_ = true;
+  {
+    const std::lock_guard lock(under_way().mutex);
+    under_way().calls.insert(call);
+  }
   call->arrive();
 }
 
 void Call::on_dropped(void* context) {
   Call* const call = static_cast<Call*>(context);
   if (call->has_run_) {
-    delete call;
+    if (!call->is_abandoned_) delete call;
     return;
   }
   call->is_dropped_ = true;
@@ -142,10 +159,24 @@ void Call::end() {
     delete this;
     return;
   }
+  {
+    const std::lock_guard lock(under_way().mutex);
+    if (under_way().calls.erase(this) == 0) return;  // abandoned
+  }
   const Completion completion = completion_;
   std::string error = std::move(error_);
   if (engine_ == EngineKind::kNaive) naive_error = std::exchange(error, {});
   completion.run(error);
+}
+
+void Call::abandon_all() {
+  std::unordered_set<Call*> left;
+  {
+    const std::lock_guard lock(under_way().mutex);
+    left.swap(under_way().calls);
+    for (Call* const call : left) call->is_abandoned_ = true;
+  }
+  for (const Call* const call : left) call->completion_.run("the process has ended");
 }
 
 }  // namespace hvd::mxnet

@@ -36,6 +36,10 @@ class Call final : public bindings::Call {
   // otherwise what is wrong.
   static std::string push(const Operation& operation, const Tensors& tensors, EngineKind engine);
 
+  // The process is about to end: tells MXNet, which would wait for them, that all operations under
+  // way have failed. The core may still work on them, so that nothing of theirs is freed.
+  static void abandon_all();
+
   const std::string& queue() const override { return queue_; }
   void resume() override { arrive(); }
 
@@ -68,6 +72,7 @@ class Call final : public bindings::Call {
   std::vector<Part> parts_;
   std::string error_;  // empty: none
   Completion completion_;
+  bool is_abandoned_ = false;                  // guarded by the list of calls under way
   bool has_run_ = false, is_dropped_ = false;  // written by the engine, before it arrives
   std::atomic<int> waits_for_{2};              // the last to arrive sees what the other has written
 };

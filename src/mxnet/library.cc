@@ -35,6 +35,9 @@ HVD_MXNET_API const char* hvd_mxnet_load(void* library, int naive, void* array, 
   return report({});
 }
 
+// Before MXNet ends with the process.
+HVD_MXNET_API void hvd_mxnet_abandon() { hvd::mxnet::Call::abandon_all(); }
+
 HVD_MXNET_API const char* hvd_mxnet_push(const hvd::mxnet::Operation* operation,
                                          void* const* inputs, void* const* outputs,
                                          const char* const* names) {

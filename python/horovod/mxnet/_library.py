@@ -5,6 +5,7 @@ It lies beside the core's library, which is in the process first, so that both a
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 from pathlib import Path
@@ -59,6 +60,10 @@ def _open() -> ctypes.CDLL:
     if problem is not None:
         message = f"horovod.mxnet: MXNet {mx.__version__} does not fit: {problem.decode()}"
         raise ImportError(message)
+    library.hvd_mxnet_abandon.restype = None
+    library.hvd_mxnet_abandon.argtypes = ()
+    # Runs before that of MXNet, and after that of the core, which does nothing if the program failed.
+    atexit.register(library.hvd_mxnet_abandon)
     return library
 
 
