@@ -26,6 +26,10 @@ from ._handles import synchronize
 
 Tensor = torch.Tensor
 
+# Said, and not left to torch to find out: releases differ in the annotations that they understand.
+_PLACE = "SymInt process_set, str? name"
+_REDUCTION = f"SymInt op, float prescale, float postscale, SymInt wire, {_PLACE}"
+
 
 def _set(process_set: int) -> ProcessSet:
     return ProcessSet.with_id(process_set)
@@ -34,7 +38,7 @@ def _set(process_set: int) -> ProcessSet:
 # ---- allreduce
 
 
-@custom_op("horovod::allreduce", mutates_args=())
+@custom_op("horovod::allreduce", mutates_args=(), schema=f"(Tensor tensor, {_REDUCTION}) -> Tensor")
 def _allreduce(
     tensor: Tensor,
     op: int,
@@ -67,7 +71,11 @@ def _allreduce_backward(ctx: Any, grad: Tensor) -> Any:
 _allreduce.register_autograd(_allreduce_backward, setup_context=_keep_reduction)
 
 
-@custom_op("horovod::allreduce_", mutates_args=("tensor",))
+@custom_op(
+    "horovod::allreduce_",
+    mutates_args=("tensor",),
+    schema=f"(Tensor(a0!) tensor, SymInt op, float prescale, float postscale, {_PLACE}) -> ()",
+)
 def _allreduce_in_place(
     tensor: Tensor,
     op: int,
@@ -83,7 +91,11 @@ def _allreduce_in_place(
         tensor.copy_(target)
 
 
-@custom_op("horovod::grouped_allreduce", mutates_args=())
+@custom_op(
+    "horovod::grouped_allreduce",
+    mutates_args=(),
+    schema=f"(Tensor[] tensors, {_REDUCTION}) -> Tensor[]",
+)
 def _grouped_allreduce(
     tensors: list[Tensor],
     op: int,
@@ -120,7 +132,7 @@ def _all_rows(tensor: Tensor, rows: int, process_set: int) -> int:
     return int(tensor.shape[0] * _native.process_set_size(process_set))
 
 
-@custom_op("horovod::allgather", mutates_args=())
+@custom_op("horovod::allgather", mutates_args=(), schema=f"(Tensor tensor, SymInt rows, {_PLACE}) -> Tensor")
 def _allgather(tensor: Tensor, rows: int, process_set: int, name: str | None) -> Tensor:
     result: Tensor = synchronize(_submit.allgather(tensor.contiguous(), name, _set(process_set)))
     expected = _all_rows(tensor, rows, process_set)
@@ -161,7 +173,9 @@ _allgather.register_autograd(_allgather_backward, setup_context=_keep_rows)
 # ---- broadcast
 
 
-@custom_op("horovod::broadcast", mutates_args=())
+@custom_op(
+    "horovod::broadcast", mutates_args=(), schema=f"(Tensor tensor, SymInt root_rank, {_PLACE}) -> Tensor"
+)
 def _broadcast(tensor: Tensor, root_rank: int, process_set: int, name: str | None) -> Tensor:
     handle = _submit.broadcast(tensor.contiguous(), None, root_rank, name, _set(process_set))
     result: Tensor = synchronize(handle)
@@ -186,7 +200,11 @@ def _broadcast_backward(ctx: Any, grad: Tensor) -> Any:
 _broadcast.register_autograd(_broadcast_backward, setup_context=_keep_root)
 
 
-@custom_op("horovod::broadcast_", mutates_args=("tensor",))
+@custom_op(
+    "horovod::broadcast_",
+    mutates_args=("tensor",),
+    schema=f"(Tensor(a0!) tensor, SymInt root_rank, {_PLACE}) -> ()",
+)
 def _broadcast_in_place(tensor: Tensor, root_rank: int, process_set: int, name: str | None) -> None:
     target = tensor.contiguous()
     synchronize(_submit.broadcast(target, target, root_rank, name, _set(process_set)))
@@ -197,7 +215,7 @@ def _broadcast_in_place(tensor: Tensor, root_rank: int, process_set: int, name: 
 # ---- alltoall
 
 
-@custom_op("horovod::alltoall", mutates_args=())
+@custom_op("horovod::alltoall", mutates_args=(), schema=f"(Tensor tensor, {_PLACE}) -> Tensor")
 def _alltoall(tensor: Tensor, process_set: int, name: str | None) -> Tensor:
     handle = _submit.alltoall(tensor.contiguous(), None, name, _set(process_set))
     result: Tensor = synchronize(handle)[0]
@@ -221,7 +239,11 @@ def _alltoall_backward(ctx: Any, grad: Tensor) -> Any:
 _alltoall.register_autograd(_alltoall_backward, setup_context=_keep_set)
 
 
-@custom_op("horovod::alltoall_splits", mutates_args=())
+@custom_op(
+    "horovod::alltoall_splits",
+    mutates_args=(),
+    schema=f"(Tensor tensor, Tensor splits, {_PLACE}) -> (Tensor, Tensor)",
+)
 def _alltoall_splits(
     tensor: Tensor, splits: Tensor, process_set: int, name: str | None
 ) -> tuple[Tensor, Tensor]:
@@ -256,7 +278,7 @@ _alltoall_splits.register_autograd(_alltoall_splits_backward, setup_context=_kee
 # ---- reducescatter
 
 
-@custom_op("horovod::reducescatter", mutates_args=())
+@custom_op("horovod::reducescatter", mutates_args=(), schema=f"(Tensor tensor, {_REDUCTION}) -> Tensor")
 def _reducescatter(
     tensor: Tensor,
     op: int,
