@@ -29,6 +29,14 @@ tensorflow_releases() { echo "$NEWEST_TENSORFLOW $TENSORFLOW $(oldest_tensorflow
 # Whether release $1 of TensorFlow is at least 2.$2.
 tensorflow_is_at_least() { (($(cut -d. -f2 <<<"$1") >= $2)); }
 
+NEWEST_TORCH=$(sed -n 's/^torch==//p' "$ROOT/constraints.txt")
+TORCH=${HVD_TORCH_VERSION:-$NEWEST_TORCH} # the release that is asked for
+# The newest is in .venv; others have environments of their own.
+torch_venv() { if [[ $1 == "$NEWEST_TORCH" ]]; then echo .venv; else echo ".venv-torch-$1"; fi; }
+
+# What ./dev test torch runs with: release and environment.
+torch_release() { echo "$TORCH $(torch_venv "$TORCH")"; }
+
 # The frameworks and engines with an environment of their own: each is a file constraints-NAME.txt, which says what is in
 # .venv-NAME, and a folder tests/python/NAME. TensorFlow, in several releases, has rules of its own.
 frameworks() {

@@ -47,14 +47,28 @@ class TensorFlow:
 
 
 @dataclass(frozen=True, slots=True)
+class Torch:
+    """A release of PyTorch: the newest in .venv, another in an environment of its own."""
+
+    version: str
+    venv: str
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether it is that of constraints.txt."""
+        return self.venv == ".venv"
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """What was asked for."""
 
-    mode: str  # default, fast, full, python, tensorflow, the name of a framework, asan or tsan
+    mode: str  # default, fast, full, python, torch, tensorflow, the name of a framework, asan or tsan
     pattern: str  # only suites whose name matches; empty: all
     tensorflow: TensorFlow
     oldest_tensorflow: TensorFlow | None  # None: one release was chosen
     frameworks: tuple[Framework, ...]  # the others
+    torch: Torch = Torch("", ".venv")
 
     @property
     def is_full(self) -> bool:
@@ -73,9 +87,12 @@ def make_run(mode: str, pattern: str) -> Run:
     answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
     newest, chosen, oldest = (TensorFlow(version, is_newest=False) for version in answer.split())
     others = frameworks.find()
+    command = [str(TOOLS / "call"), "torch_release"]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
+    chosen_torch = Torch(*answer.split())
     if chosen != newest:
-        return Run(mode, pattern, chosen, None, others)
-    return Run(mode, pattern, TensorFlow(newest.version, is_newest=True), oldest, others)
+        return Run(mode, pattern, chosen, None, others, chosen_torch)
+    return Run(mode, pattern, TensorFlow(newest.version, is_newest=True), oldest, others, chosen_torch)
 
 
 def suites(run: Run) -> list[Step]:
@@ -84,8 +101,8 @@ def suites(run: Run) -> list[Step]:
         return fast(run)
     if run.mode == "python":
         return [*python(run), *tensorflow(run)]
-    if run.mode == "tensorflow":
-        return tensorflow(run)
+    if run.mode in {"torch", "tensorflow"}:
+        return torch(run) if run.mode == "torch" else tensorflow(run)
     if run.mode in {"asan", "tsan"}:
         return [suite for suite in sanitizers(run) if suite.name.startswith(f"test {run.mode}")]
     chosen = [one for one in run.frameworks if run.mode == one.name]
@@ -98,15 +115,18 @@ def suites(run: Run) -> list[Step]:
 def preparations(run: Run) -> list[Step]:
     """Return what suites may need. First what Python needs: its jobs wait while the rest is compiled."""
     tensorflows = [one for one in (run.tensorflow, run.oldest_tensorflow) if one is not None]
+    older_torch = [] if run.torch.is_newest else [run.torch]
     # What does not compile in release would only fail in the same way once more.
     before_sanitizers = () if run.mode in {"asan", "tsan"} else ("build release",)
     return [
         install(".venv", "python"),
+        *(install(one.venv, "torch", HVD_TORCH_VERSION=one.version) for one in older_torch),
         *(install(one.venv, "tensorflow", HVD_TENSORFLOW_VERSION=one.version) for one in tensorflows),
         *(install(one.venv, one.name) for one in run.frameworks),
         install("mpi", "mpi"),
         build("library", "release", *PACKAGE_TARGETS),
         package(".venv", "build library", "install .venv"),
+        *(package(one.venv, "build library", f"install {one.venv}") for one in older_torch),
         *(package(one.venv, "build library", f"install {one.venv}") for one in tensorflows),
         *(package(one.venv, "build library", f"install {one.venv}") for one in run.frameworks),
         build("release", "release", needs=("build library",)),
@@ -126,6 +146,14 @@ def python(run: Run) -> list[Step]:
         suite("python.unit", "unit", cores=0.5),
         suite("python.random", "random", cores=2, limit_seconds=7200),
     ]
+
+
+def torch(run: Run) -> list[Step]:
+    """Return what may differ between releases of PyTorch."""
+    one = run.torch
+    suffix = "" if one.is_newest else f"-{one.version}"
+    suite = partial(pytest, venv=one.venv, marks=run.marks, cores=1.5)
+    return [suite(f"python.torch{suffix}.parallel.np{n}", "parallel", ranks=n) for n in (2, 3)]
 
 
 def release(run: Run) -> list[Step]:
