@@ -137,7 +137,7 @@ typedef struct hvd_init_options {
   int32_t progress; /* hvd_progress; DEFAULT: HOROVOD_PROGRESS or automatic */
   hvd_topology topology;
   const char* job_id; /* names the job on this host; NULL: from the environment */
-  uint64_t epoch;     /* 0: counts this process's inits */
+  uint64_t epoch;     /* 0: counts this process's inits in the job */
   /* Ranks of the static process sets, one set after the other; equal on all ranks. They get the ids
    * 1, 2, ... in this order. One that equals the global set or an earlier one is left out. */
   const int32_t* process_set_ranks;

@@ -128,6 +128,15 @@ Status Runtime::start(const hvd_init_options* options) {
   return Status::ok();
 }
 
+// The processes of a cluster engine take part in one job after the other, and not all of them in
+// the same ones: inits are counted within a job.
+void Runtime::count_init() {
+  std::string job = process_environment()("HOROVOD_JOB_ID").value_or("");
+  if (job != job_name_) epoch_ = 0;
+  job_name_ = std::move(job);
+  ++epoch_;
+}
+
 Status Runtime::init(const hvd_init_options* options) {
   if (is_orphan_.load()) {
     return precondition_error(
@@ -136,7 +145,7 @@ Status Runtime::init(const hvd_init_options* options) {
   }
   MutexLock lock(life_mutex_);
   if (owned_ != nullptr) return Status::ok();
-  ++epoch_;  // counted whatever comes of it, as the other ranks do
+  count_init();  // whatever comes of it, as the other ranks do
   if (const Status started = start(options); !started.is_ok()) {
     note_late(started);
     return started;

@@ -59,6 +59,7 @@ class Runtime {
       HVD_REQUIRES(life_mutex_);
   Status find_place(const hvd_init_options* options, engine::EngineOptions& out)
       HVD_REQUIRES(life_mutex_);
+  void count_init() HVD_REQUIRES(life_mutex_);
   static void use_network(bootstrap::Network network, engine::EngineOptions& out);
   void at_exit(int exit_status) HVD_EXCLUDES(life_mutex_);
 
@@ -72,7 +73,8 @@ class Runtime {
   bootstrap::Memory memory_ HVD_GUARDED_BY(life_mutex_);
   MpiJobs mpi_ HVD_GUARDED_BY(life_mutex_);
   std::unique_ptr<engine::Engine> owned_ HVD_GUARDED_BY(life_mutex_);
-  uint64_t epoch_ HVD_GUARDED_BY(life_mutex_) = 0;
+  std::string job_name_ HVD_GUARDED_BY(life_mutex_);  // HOROVOD_JOB_ID of the last init
+  uint64_t epoch_ HVD_GUARDED_BY(life_mutex_) = 0;    // inits of this process in that job
 };
 
 // Text of the last failure in this thread.
