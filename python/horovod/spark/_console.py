@@ -1,0 +1,100 @@
+"""The driver's console: shows what ranks print, and knows which of them have started.
+
+A server on the addresses of the driver that answers only those with the key of the job; what it takes is
+JSON. Threads of the server call `_answer`; everything else is for the thread that runs the job.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import sys
+import threading
+import time
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Any, TextIO
+
+from horovod._cluster.failures import Failure
+from horovod.runner.common.service._server import Server
+
+from ._failure_text import from_json
+
+_STREAMS = ("stdout", "stderr", "log")
+
+
+def console_key(job_key: bytes) -> bytes:
+    """The key of the console: not that of the job, which is for the ranks."""
+    return hmac.new(job_key, b"horovod spark console", hashlib.sha256).digest()
+
+
+class Console:
+    """Shows output from its construction until close()."""
+
+    def __init__(
+        self,
+        key: bytes,
+        nics: Collection[str],
+        stdout: TextIO | None,
+        stderr: TextIO | None,
+        with_timestamp: bool,
+    ) -> None:
+        """Listen; without streams, output goes to those of this process as they are when it comes."""
+        self._stdout = stdout
+        self._stderr = stderr
+        self._with_timestamp = with_timestamp
+        self._lock = threading.Lock()  # guards the three below, and keeps lines whole
+        self._ready: set[int] = set()
+        self._failures: dict[int, Failure] = {}
+        self._open_lines: dict[tuple[int, str], bool] = {}
+        self._server = Server("spark console", console_key(key), nics or None, self._answer)
+
+    def addresses(self) -> dict[str, list[tuple[str, int]]]:
+        """Where tasks find it, by interface."""
+        return self._server.addresses()
+
+    def ready_ranks(self) -> int:
+        """How many ranks have said that they have their place."""
+        with self._lock:
+            return len(self._ready)
+
+    def failures(self) -> list[Failure]:
+        """What ranks said about their failures."""
+        with self._lock:
+            return list(self._failures.values())
+
+    def close(self) -> None:
+        """Take no more output."""
+        self._server.close()
+
+    def _answer(self, question: Any) -> Any:
+        if not isinstance(question, dict):
+            message = f"expected an object, got {type(question).__name__}"
+            raise ValueError(message)  # noqa: TRY004 - a mistake in data, not in a program
+        if question.get("call") == "lines":
+            rank = int(question["rank"])
+            with self._lock:
+                for stream, text in question["lines"]:
+                    self._take(rank, str(stream), str(text))
+        return {}
+
+    def _take(self, rank: int, stream: str, text: str) -> None:
+        if stream == "ready":
+            self._ready.add(rank)
+        elif stream == "failure":
+            self._failures[rank] = from_json(text)
+        elif stream in _STREAMS:
+            self._show(rank, stream, text)
+
+    def _show(self, rank: int, stream: str, text: str) -> None:
+        where = (self._stderr or sys.stderr) if stream == "stderr" else (self._stdout or sys.stdout)
+        continues = self._open_lines.get((rank, stream), False)
+        prefix = "" if stream == "log" or continues else self._prefix(rank, stream)
+        self._open_lines[rank, stream] = not text.endswith(("\n", "\r"))
+        # A reader that went away costs the output, not the job.
+        with suppress(OSError, ValueError):
+            where.write(prefix + text)
+            where.flush()
+
+    def _prefix(self, rank: int, stream: str) -> str:
+        return f"{time.asctime() if self._with_timestamp else ''}[{rank}]<{stream}>:"

@@ -1,0 +1,69 @@
+"""Settings of Spark about failed tasks, executors and nodes, as pairs of name and value.
+
+Jobs of `horovod.spark.run` are barrier stages, which fail as a whole; programs set these for their own
+stages, and for elastic jobs.
+"""
+
+from __future__ import annotations
+
+Setting = tuple[str, str]
+
+SPARK_CONF_ALWAYS_RESTART_FAILED_TASK: Setting = ("spark.task.maxFailures", "2147483647")
+
+SPARK_CONF_BLACKLIST_DISABLED: Setting = ("spark.blacklist.enabled", "false")
+SPARK_CONF_BLACKLIST_ENABLED: Setting = ("spark.blacklist.enabled", "true")
+
+# Within a stage: how many failed tasks make an executor, or executors a node, unusable.
+SPARK_CONF_REUSE_FAILED_EXECUTOR: Setting = ("spark.blacklist.stage.maxFailedTasksPerExecutor", "2147483647")
+SPARK_CONF_DONT_REUSE_FAILED_EXECUTOR: Setting = ("spark.blacklist.stage.maxFailedTasksPerExecutor", "1")
+SPARK_CONF_REUSE_FAILING_NODE: Setting = ("spark.blacklist.stage.maxFailedExecutorsPerNode", "2147483647")
+SPARK_CONF_DONT_REUSE_FAILING_NODE: Setting = ("spark.blacklist.stage.maxFailedExecutorsPerNode", "1")
+
+# How often one task may be tried on an executor, or on a node.
+SPARK_CONF_REUSE_EXECUTOR_ALWAYS_FOR_SAME_TASK: Setting = (
+    "spark.blacklist.task.maxTaskAttemptsPerExecutor",
+    "2147483647",
+)
+SPARK_CONF_REUSE_EXECUTOR_ONCE_FOR_SAME_TASK: Setting = (
+    "spark.blacklist.task.maxTaskAttemptsPerExecutor",
+    "2",
+)
+SPARK_CONF_DONT_REUSE_EXECUTOR_FOR_SAME_TASK: Setting = (
+    "spark.blacklist.task.maxTaskAttemptsPerExecutor",
+    "1",
+)
+SPARK_CONF_REUSE_NODE_ALWAYS_FOR_SAME_TASK: Setting = (
+    "spark.blacklist.task.maxTaskAttemptsPerNode",
+    "2147483647",
+)
+SPARK_CONF_REUSE_NODE_ONCE_FOR_SAME_TASK: Setting = ("spark.blacklist.task.maxTaskAttemptsPerNode", "2")
+SPARK_CONF_DONT_REUSE_NODE_FOR_SAME_TASK: Setting = ("spark.blacklist.task.maxTaskAttemptsPerNode", "1")
+
+# In the whole application.
+SPARK_CONF_REUSE_FAILED_EXECUTOR_IN_APP: Setting = (
+    "spark.blacklist.application.maxFailedTasksPerExecutor",
+    "2147483647",
+)
+SPARK_CONF_DONT_REUSE_FAILED_EXECUTOR_IN_APP: Setting = (
+    "spark.blacklist.application.maxFailedTasksPerExecutor",
+    "1",
+)
+SPARK_CONF_REUSE_FAILING_NODE_IN_APP: Setting = (
+    "spark.blacklist.application.maxFailedExecutorsPerNode",
+    "2147483647",
+)
+SPARK_CONF_DONT_REUSE_FAILING_NODE_IN_APP: Setting = (
+    "spark.blacklist.application.maxFailedExecutorsPerNode",
+    "1",
+)
+
+SPARK_CONF_DEFAULT_VALUES: dict[str, str] = {
+    "spark.task.maxFailures": "4",
+    "spark.blacklist.enabled": "false",
+    "spark.blacklist.stage.maxFailedTasksPerExecutor": "2",
+    "spark.blacklist.stage.maxFailedExecutorsPerNode": "2",
+    "spark.blacklist.task.maxTaskAttemptsPerExecutor": "1",
+    "spark.blacklist.task.maxTaskAttemptsPerNode": "2",
+    "spark.blacklist.application.maxFailedTasksPerExecutor": "2",
+    "spark.blacklist.application.maxFailedExecutorsPerNode": "2",
+}

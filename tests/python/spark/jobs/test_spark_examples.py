@@ -1,0 +1,38 @@
+"""The examples run as their texts say."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[4] / "examples/spark"
+SECONDS = 300
+
+
+def _output(name, *arguments):
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / name, *arguments],
+        check=False, capture_output=True, text=True, timeout=SECONDS, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_run_finds_the_line():
+    lines = _output("run.py", "--steps", "60").splitlines()
+
+    results = [line for line in lines if line.startswith("rank ")]
+    assert [line.split(":")[0] for line in results] == ["rank 0", "rank 1"]
+    assert results[0].split(":")[1] == results[1].split(":")[1]
+    assert any(line.startswith("[0]<stdout>:step 50: loss") for line in lines)
+
+
+@pytest.mark.parametrize("np", ["2", "-2"])
+def test_horovod_runner(np):
+    output = _output("horovod_runner.py", "--np", np, "--epochs", "2")
+
+    assert "epoch 1: accuracy" in output
+    assert "rank 0 returned 0." in output

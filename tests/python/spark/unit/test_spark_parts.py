@@ -1,0 +1,117 @@
+"""Parts of a Spark job that need no Spark."""
+
+import io
+
+import pytest
+
+import horovod.spark
+from horovod._cluster.failures import Failure
+from horovod.spark import runner
+from horovod.spark._barrier import REFUSAL, join_parts
+from horovod.spark._failure_text import find_failures, find_refusal, from_json, to_json, to_text
+from horovod.spark._frames import Kind, read_frame, write_frame
+from horovod.spark._process import own_folders
+from horovod.spark.task import get_available_devices
+
+FAILURE = Failure(3, "host", 1.5, "ValueError: ä", "Traceback\n  frames\nValueError: ä\n", b"an object")
+
+
+def test_a_failure_is_found_again_in_the_text_of_spark():
+    other = Failure(1, "host", 1.0, "KeyError: 1", "x" * 100_000, None)
+    first, second = (to_text(failure, is_known=False) for failure in (FAILURE, other))
+    text = f"Py4JJavaError: {first} at org.apache {second} and again {first}"
+
+    found = find_failures(text)
+
+    assert [failure.rank for failure in found] == [3, 1]
+    assert found[0].traceback == FAILURE.traceback
+    assert len(found[1].traceback) < 20_000
+
+
+def test_exceptions_do_not_travel_as_objects():
+    assert from_json(to_json(FAILURE)).pickled is None
+
+
+def test_a_failure_that_the_driver_knows_is_short():
+    assert to_text(FAILURE, is_known=True) == "rank 3 on host host failed: ValueError: ä"
+
+
+@pytest.mark.parametrize("text", ["", "<horovod-failure AAAA>", "<horovod-failure !>"])
+def test_damaged_failures_are_none(text):
+    assert find_failures(text) == []
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"rank": "x"}'])
+def test_other_json_is_no_failure(text):
+    with pytest.raises(ValueError):
+        from_json(text)
+
+
+def test_a_refusal_is_found_in_the_text_of_spark():
+    assert find_refusal(f"Exception: {REFUSAL}no horovod here\n at org.apache") == "no horovod here"
+    assert find_refusal("Exception: something else") is None
+
+
+def test_parts_of_results_are_joined_in_any_order():
+    rows = [(1, 0, b"c"), (0, 1, b"b"), (0, 0, b"a")]
+
+    assert join_parts(rows, 2) == [b"ab", b"c"]
+
+
+@pytest.mark.parametrize("rows", [[], [(0, 0, b"a")], [(0, 0, b"a"), (1, 1, b"b")]])
+def test_a_missing_part_is_an_error(rows):
+    with pytest.raises(RuntimeError, match="no whole result of rank"):
+        join_parts(rows, 2)
+
+
+def test_frames_end_with_their_writer():
+    stream = io.BytesIO()
+    write_frame(stream, Kind.RESULT, b"abc")
+    whole = stream.getvalue()
+
+    assert read_frame(io.BytesIO(whole)) == (Kind.RESULT, b"abc")
+    for length in range(len(whole)):
+        assert read_frame(io.BytesIO(whole[:length])) is None
+
+
+def test_folders_of_the_interpreter_are_not_sent():
+    path = ["", "/venv/lib/python3.11/site-packages", "/usr/lib/python3.11", "/home/me/project", "/venv"]
+
+    assert own_folders(path, ("/venv", "/usr")) == ["/home/me/project"]
+
+
+def test_devices_come_from_the_task(monkeypatch):
+    assert get_available_devices() == []
+    monkeypatch.setenv("HOROVOD_SPARK_DEVICES", "0,3")
+    assert get_available_devices() == ["0", "3"]
+
+
+def test_elastic_jobs_are_refused_by_name():
+    with pytest.raises(NotImplementedError, match=r"run_elastic comes with elastic training"):
+        horovod.spark.run_elastic(print, num_proc=2)
+
+
+def test_bad_arguments(monkeypatch):
+    with pytest.raises(ValueError, match="use_mpi or use_gloo, not both"):
+        horovod.spark.run(print, use_mpi=True, use_gloo=True)
+    with pytest.raises(ValueError, match="fn must be callable, got int"):
+        horovod.spark.run(5)
+    monkeypatch.setenv("HOROVOD_SPARK_START_TIMEOUT", "soon")
+    with pytest.raises(
+        ValueError, match="HOROVOD_SPARK_START_TIMEOUT must be a number of seconds, got 'soon'"
+    ):
+        horovod.spark.run(print)
+
+
+def test_without_a_session_it_says_what_is_missing():
+    pytest.importorskip("pyspark")
+
+    with pytest.raises(RuntimeError, match="Could not find an active SparkContext"):
+        horovod.spark.run(print, num_proc=1)
+
+
+def test_start_timeout(monkeypatch):
+    assert runner._start_seconds(None) == 600
+    monkeypatch.setenv("HOROVOD_SPARK_START_TIMEOUT", "20")
+    assert runner._start_seconds(None) == 20
+    assert runner._start_seconds(3) == 3
