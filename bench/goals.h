@@ -161,6 +161,9 @@ inline constexpr Goal kGoals[] = {
     jax_goal("training: MLP", "horovod", kLimit, 0.88),
     jax_goal("training: transformer", "horovod", kLimit, 0.96),
     jax_goal("start: import", "horovod.jax", kValue, 150.0),
+    // Jobs that Spark starts.
+    {.bench = "spark", .metric = "mean", .ours = "spark.run", .versus = kLimit, .figure = 1, .np_max = 8, .part_of_case = "start: init"},
+    {.bench = "spark", .metric = "mean", .ours = "spark.run", .versus = "horovodrun", .figure = 0.97, .part_of_case = "throughput:"},
 };
 // clang-format on
 
