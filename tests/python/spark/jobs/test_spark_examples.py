@@ -30,7 +30,7 @@ def test_run_finds_the_line():
     assert any(line.startswith("[0]<stdout>:step 50: loss") for line in lines)
 
 
-@pytest.mark.parametrize("np", ["2", "-2"])
+@pytest.mark.parametrize("np", [pytest.param("2", marks=pytest.mark.soak), "-2"])
 def test_horovod_runner(np):
     output = _output("horovod_runner.py", "--np", np, "--epochs", "2")
 
