@@ -1,6 +1,7 @@
 """Frameworks and cluster engines with an environment of their own: what there is to test, found by name.
 
-`constraints-NAME.txt` says what is in `.venv-NAME`; the folders of `tests/python/NAME` are suites:
+`constraints-NAME.txt` says what is in `.venv-NAME`; the folders of `tests/python/NAME` are suites. An older
+release is `constraints-NAME-VERSION.txt`: the same suites, in `./dev test full` or by name.
 
   unit      in one process
   parallel  every rank of a job runs pytest, with 3 ranks; `./dev test full`: with 1, 2 and 3
@@ -33,7 +34,17 @@ class Framework:
     @property
     def tests(self) -> Path:
         """The folder of its suites."""
-        return ROOT / "tests/python" / self.name
+        return ROOT / "tests/python" / self.folder
+
+    @property
+    def folder(self) -> str:
+        """Its name without the version of an older release."""
+        return self.name.split("-")[0]
+
+    @property
+    def is_older(self) -> bool:
+        """Whether it is a release that is not the newest."""
+        return self.folder != self.name
 
 
 def find() -> tuple[Framework, ...]:
@@ -47,12 +58,12 @@ def suites(one: Framework, marks: str, *, is_full: bool) -> list[Step]:
     suite = partial(pytest, venv=one.venv, marks=marks)
     steps: list[Step] = []
     if (one.tests / "jobs").is_dir():
-        steps.append(suite(f"python.{one.name}.jobs", f"{one.name}/jobs", cores=0.5))
+        steps.append(suite(f"python.{one.name}.jobs", f"{one.folder}/jobs", cores=0.5))
     if (one.tests / "parallel").is_dir():
         steps += [
-            suite(f"python.{one.name}.parallel.np{n}", f"{one.name}/parallel", ranks=n, cores=1.5)
+            suite(f"python.{one.name}.parallel.np{n}", f"{one.folder}/parallel", ranks=n, cores=1.5)
             for n in (ALL_RANKS if is_full else RANKS)
         ]
     if (one.tests / "unit").is_dir():
-        steps.append(suite(f"python.{one.name}.unit", f"{one.name}/unit"))
+        steps.append(suite(f"python.{one.name}.unit", f"{one.folder}/unit"))
     return steps

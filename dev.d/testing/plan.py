@@ -108,7 +108,8 @@ def suites(run: Run) -> list[Step]:
     chosen = [one for one in run.frameworks if run.mode == one.name]
     if chosen:
         return frameworks.suites(chosen[0], run.marks, is_full=False)
-    of_frameworks = (frameworks.suites(one, run.marks, is_full=run.is_full) for one in run.frameworks)
+    wanted = [one for one in run.frameworks if run.is_full or not one.is_older]
+    of_frameworks = (frameworks.suites(one, run.marks, is_full=run.is_full) for one in wanted)
     return [*python(run), *release(run), *tensorflow(run), *itertools.chain(*of_frameworks), *sanitizers(run)]
 
 
