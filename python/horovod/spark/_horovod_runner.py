@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .runner import _start_seconds, launch
+from ._launch import launch, start_seconds_of
 
 _VERBOSITIES = ("all", "log_callback_only")
 
@@ -44,7 +44,7 @@ class HorovodRunner:
             (),
             kwargs,
             num_proc=self.num_processor or None,
-            start_seconds=_start_seconds(None),
+            start_seconds=start_seconds_of(None),
             env={},
             shows_output=self.driver_log_verbosity == "all",
         )[0]

@@ -107,11 +107,11 @@ def test_environment_and_executable():
 
 
 def test_the_key_is_not_in_environment_arguments_or_closure(monkeypatch):
-    from horovod.spark import runner
+    from horovod._cluster.job import Job
 
     made = []
-    create = runner.Job.create
-    monkeypatch.setattr(runner.Job, "create", lambda: made.append(create()) or made[-1])
+    create = Job.create
+    monkeypatch.setattr(Job, "create", lambda: made.append(create()) or made[-1])
 
     def look():
         with open("/proc/self/environ", "rb") as file, open("/proc/self/cmdline", "rb") as words:  # noqa: PTH123

@@ -6,10 +6,10 @@ import pytest
 
 import horovod.spark
 from horovod._cluster.failures import Failure
-from horovod.spark import runner
 from horovod.spark._barrier import REFUSAL, join_parts
 from horovod.spark._failure_text import find_failures, find_refusal, from_json, to_json, to_text
 from horovod.spark._frames import Kind, read_frame, write_frame
+from horovod.spark._launch import start_seconds_of
 from horovod.spark._process import own_folders
 from horovod.spark.task import get_available_devices
 
@@ -111,7 +111,7 @@ def test_without_a_session_it_says_what_is_missing():
 
 
 def test_start_timeout(monkeypatch):
-    assert runner._start_seconds(None) == 600
+    assert start_seconds_of(None) == 600
     monkeypatch.setenv("HOROVOD_SPARK_START_TIMEOUT", "20")
-    assert runner._start_seconds(None) == 20
-    assert runner._start_seconds(3) == 3
+    assert start_seconds_of(None) == 20
+    assert start_seconds_of(3) == 3
