@@ -1,0 +1,1 @@
+"""What the estimators for Keras, PyTorch and Lightning share."""
