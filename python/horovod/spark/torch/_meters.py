@@ -1,0 +1,59 @@
+"""Averages of losses and metrics over the batches of an epoch and over all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+import horovod.torch as hvd
+
+
+def metric_groups(metrics: Any, label_count: int) -> list[list[Any]]:
+    """Return groups of one function per label; a single function stands for all labels."""
+    groups = []
+    for entry in metrics or []:
+        group = list(entry) if isinstance(entry, (list, tuple)) else [entry] * label_count
+        if len(group) == 1:
+            group *= label_count
+        if len(group) != label_count:
+            message = f"a group of {len(group)} metrics for {label_count} labels: give one, or one for each"
+            raise ValueError(message)
+        groups.append(group)
+    return groups
+
+
+class Meters:
+    """Sums of one stage of an epoch on this rank. `averages` is a collective: every rank calls it."""
+
+    def __init__(self, groups: Sequence[Sequence[Any]], labels: Sequence[str]) -> None:
+        """Begin with nothing."""
+        self._groups = groups
+        self._labels = labels
+        # float64: many small numbers are added.
+        self._sums = torch.zeros(2 + len(groups) * len(labels), dtype=torch.float64)
+
+    def add(
+        self, loss: Any, outputs: Sequence[torch.Tensor], labels: Sequence[torch.Tensor], rows: int
+    ) -> None:
+        """Take in one batch, by the number of its rows."""
+        values = [1.0, float(loss)]
+        with torch.no_grad():
+            for group in self._groups:
+                values += [float(each(o, t)) for each, o, t in zip(group, outputs, labels, strict=True)]
+        self._sums += rows * torch.tensor(values, dtype=torch.float64)
+
+    def averages(self, stage: str) -> dict[str, Any]:
+        """Return the loss and the metrics over the rows of all ranks."""
+        total = hvd.allreduce(self._sums, op=hvd.Sum, name=f"estimator.meters.{stage}")
+        loss, *metrics = (total[1:] / total[0].clamp(min=1)).tolist()
+        width = len(self._labels)
+        groups = [
+            {
+                f"group_{index}_{label}": metrics[index * width + place]
+                for place, label in enumerate(self._labels)
+            }
+            for index in range(len(self._groups))
+        ]
+        return {"loss": loss, "all_metrics": groups}

@@ -1,0 +1,50 @@
+"""Tables and backends of these tests."""
+
+from __future__ import annotations
+
+import os
+from unittest import mock
+
+from pyspark.ml.linalg import Vectors, VectorUDT
+from pyspark.sql import types as T  # noqa: N812
+
+import horovod
+from horovod.spark.common.backend import Backend
+
+
+def xor_frame(spark, rows=64):
+    """Return the table of `xor` with columns of many kinds: scalars, an array and a vector."""
+    data = []
+    for index in range(rows):
+        x1, x2 = index % 2, (index // 2) % 2
+        y = float(x1 ^ x2)
+        data.append(
+            (x1, float(x2), [float(x1), float(x2)], Vectors.dense([x1, x2]), y, 1.0 - y, 0.5, index % 8 == 0)
+        )
+    kinds = {
+        "x1": T.IntegerType(),
+        "x2": T.DoubleType(),
+        "array": T.ArrayType(T.FloatType()),
+        "features": VectorUDT(),
+        "y": T.FloatType(),
+        "z": T.DoubleType(),
+        "weight": T.FloatType(),
+        "held_out": T.BooleanType(),
+    }
+    return spark.createDataFrame(data, T.StructType([T.StructField(*each) for each in kinds.items()]))
+
+
+class ProcessBackend(Backend):
+    """Starts the processes on this machine without Spark: what is tested is the estimator alone."""
+
+    def __init__(self, processes=2):
+        self.processes = processes
+        self.calls = []
+
+    def run(self, fn, args=(), kwargs=None, env=None):
+        self.calls.append((fn, args))
+        with mock.patch.dict(os.environ, {**(env or {}), "OMP_NUM_THREADS": "1"}):
+            return horovod.run(fn, args=args, kwargs=kwargs or {}, num_proc=self.processes)
+
+    def num_processes(self):
+        return self.processes
