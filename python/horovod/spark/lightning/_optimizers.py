@@ -1,0 +1,55 @@
+"""What `configure_optimizers` may return: one optimizer, and schedulers with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A scheduler, and when it is stepped. `monitor`: the logged value that it is given."""
+
+    scheduler: Any
+    interval: str = "epoch"
+    frequency: int = 1
+    monitor: str | None = None
+
+
+def parse(configured: Any) -> tuple[Any, list[Scheduled]]:
+    """Return the optimizer and the schedulers; ValueError for forms that our loop does not have."""
+    optimizers, schedulers = _split(configured)
+    if len(optimizers) != 1:
+        message = (
+            f"configure_optimizers returned {len(optimizers)} optimizers; our loop takes exactly one, "
+            "and not manual optimization"
+        )
+        raise ValueError(message)
+    return optimizers[0], [_scheduled(each) for each in schedulers]
+
+
+def _split(configured: Any) -> tuple[list[Any], list[Any]]:
+    if configured is None:
+        return [], []
+    if isinstance(configured, Mapping):
+        scheduler = configured.get("lr_scheduler")
+        return [configured["optimizer"]], [] if scheduler is None else [scheduler]
+    if isinstance(configured, (list, tuple)):
+        items = list(configured)
+        if len(items) == 2 and all(isinstance(item, (list, tuple)) for item in items):  # noqa: PLR2004
+            return list(items[0]), list(items[1])
+        parts = [_split(item) for item in items]
+        return [o for part in parts for o in part[0]], [s for part in parts for s in part[1]]
+    return [configured], []
+
+
+def _scheduled(given: Any) -> Scheduled:
+    if not isinstance(given, Mapping):
+        return Scheduled(given)
+    return Scheduled(
+        given["scheduler"],
+        given.get("interval", "epoch"),
+        given.get("frequency", 1),
+        given.get("monitor"),
+    )
