@@ -124,7 +124,8 @@ def _function(predictor: Predictor, names: list[str], outputs: list[Output], str
     def predict(batches: Any) -> Any:
         model = predictor.load()
         for series in batches:
-            arrays = _arrays(series, names)
+            # Spark gives a single column without a tuple around it.
+            arrays = _arrays([series] if isinstance(series, pd.Series) else series, names)
             pieces = [
                 model([array[start : start + _ROWS_AT_ONCE] for array in arrays])
                 for start in range(0, len(arrays[0]), _ROWS_AT_ONCE)

@@ -114,7 +114,6 @@ def _callbacks(hvd: Any, users: Sequence[Any], base_rate: float | None) -> list[
 def _fit(job: KerasJob, hvd: Any, model: Any, data: DataModule, callbacks: list[Any]) -> dict[str, Any]:
     common = job.common
     shapes = _input_shapes(model, len(common.feature_columns))
-    make: Callable[[Mapping[str, Any]], tuple[Any, ...]] = lambda batch: _example(job, batch, shapes)  # noqa: E731
     validation: dict[str, Any] = {}
     if common.has_validation:
         count = (
@@ -122,10 +121,10 @@ def _fit(job: KerasJob, hvd: Any, model: Any, data: DataModule, callbacks: list[
             if hasattr(data, "val_batch_count")
             else common.validation_steps(hvd.size())
         )
-        validation["validation_data"] = map(make, _passes(data.val_data))
+        validation["validation_data"] = (_example(job, batch, shapes) for batch in _passes(data.val_data))
         validation["validation_steps"] = min(common.val_steps or count, count)
     result = model.fit(
-        map(make, endless(data.train_data())),
+        (_example(job, batch, shapes) for batch in endless(data.train_data())),
         epochs=common.epochs,
         steps_per_epoch=common.steps(hvd.size(), round_up=True),
         callbacks=callbacks,

@@ -31,12 +31,19 @@ class LoopTrainer:
         self.sanity_checking = False
         self.fast_dev_run = False
         self.training = True
+        self.val_check_interval = 1.0
+        self.check_val_every_n_epoch = 1
         self.global_rank = hvd.rank()
         self.local_rank = hvd.local_rank()
         self.world_size = hvd.size()
         self.is_global_zero = hvd.rank() == 0
         self.state = SimpleNamespace(fn="fit", stage=None)
         self.strategy = SimpleNamespace(reduce_boolean_decision=_any_rank, broadcast=_same)
+
+    def __getattr__(self, name: str) -> Any:
+        """Say what is missing, and why."""
+        message = f"the training loop is that of horovod.spark.lightning, which has no Trainer.{name}"
+        raise AttributeError(message)
 
     def call(self, hook: str, module: Any, *args: Any) -> None:
         """Call a hook of the callbacks, then of the module."""

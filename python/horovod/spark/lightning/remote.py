@@ -14,6 +14,7 @@ import torch
 import horovod.torch as hvd
 from horovod.spark.common._job import TrainingJob, endless
 from horovod.spark.common._run_log import RunFiles
+from horovod.spark.torch._meters import as_float
 from horovod.spark.torch._packing import load_checkpoint, save_checkpoint
 from horovod.spark.torch._shapes import reshaped
 from horovod.spark.torch.remote import Trained, choose_device
@@ -153,7 +154,7 @@ class _Training:
             output = self.module.training_step(batch, index)
             loss = output["loss"] if isinstance(output, Mapping) else output
             self._optimize(loss, index)
-            total += torch.tensor([float(loss), 1.0])
+            total += torch.tensor([as_float(loss), 1.0])
             outputs.append(output)
             self._call("on_train_batch_end", output, batch, index)
             self._log_step()
@@ -163,8 +164,8 @@ class _Training:
         return (total[0] / total[1]).item()
 
     def _optimize(self, loss: torch.Tensor, index: int) -> None:
-        if self.job.terminate_on_nan and not math.isfinite(float(loss)):
-            message = f"the loss is {float(loss)} in step {self.trainer.global_step} (terminate_on_nan)"
+        if self.job.terminate_on_nan and not math.isfinite(as_float(loss)):
+            message = f"the loss is {as_float(loss)} in step {self.trainer.global_step} (terminate_on_nan)"
             raise ValueError(message)
         loss.backward()  # type: ignore[no-untyped-call]
         if (index + 1) % self._passes():

@@ -24,6 +24,11 @@ def metric_groups(metrics: Any, label_count: int) -> list[list[Any]]:
     return groups
 
 
+def as_float(value: Any) -> float:
+    """Return the number in a tensor, or a number."""
+    return float(value.detach() if isinstance(value, torch.Tensor) else value)
+
+
 class Meters:
     """Sums of one stage of an epoch on this rank. `averages` is a collective: every rank calls it."""
 
@@ -38,10 +43,10 @@ class Meters:
         self, loss: Any, outputs: Sequence[torch.Tensor], labels: Sequence[torch.Tensor], rows: int
     ) -> None:
         """Take in one batch, by the number of its rows."""
-        values = [1.0, float(loss)]
+        values = [1.0, as_float(loss)]
         with torch.no_grad():
             for group in self._groups:
-                values += [float(each(o, t)) for each, o, t in zip(group, outputs, labels, strict=True)]
+                values += [as_float(each(o, t)) for each, o, t in zip(group, outputs, labels, strict=True)]
         self._sums += rows * torch.tensor(values, dtype=torch.float64)
 
     def averages(self, stage: str) -> dict[str, Any]:

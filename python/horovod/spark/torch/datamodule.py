@@ -17,7 +17,12 @@ class TorchParquetDataModule(ParquetDataModule):
 
     def convert(self, batch: Mapping[str, Any]) -> dict[str, torch.Tensor]:
         """Turn arrays into tensors."""
-        return {name: torch.from_numpy(values) for name, values in batch.items()}
+        return {name: torch.from_numpy(_writable(values)) for name, values in batch.items()}
+
+
+def _writable(values: Any) -> Any:
+    """Return the array, or a copy where it is memory of Arrow, which tensors must not change."""
+    return values if values.flags.writeable else values.copy()
 
 
 # The name that programs import; nothing of Petastorm is used.
