@@ -1,0 +1,1 @@
+"""How quickly the estimators feed rows to training."""
