@@ -6,6 +6,7 @@ release is `constraints-NAME-VERSION.txt`: the same suites, in `./dev test full`
   unit      in one process
   parallel  every rank of a job runs pytest, with 3 ranks; `./dev test full`: with 1, 2 and 3
   jobs      tests that start jobs, or a cluster, and mostly wait
+  estimators  the same for Spark's estimators, beside others as they have a Spark of their own
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ def suites(one: Framework, marks: str, *, is_full: bool) -> list[Step]:
     steps: list[Step] = []
     if (one.tests / "jobs").is_dir():
         steps.append(suite(f"python.{one.name}.jobs", f"{one.folder}/jobs", cores=0.5))
+    if (one.tests / "estimators").is_dir():
+        steps.append(suite(f"python.{one.name}.estimators", f"{one.folder}/estimators", cores=1))
     if (one.tests / "parallel").is_dir():
         steps += [
             suite(f"python.{one.name}.parallel.np{n}", f"{one.folder}/parallel", ranks=n, cores=1.5)
