@@ -52,7 +52,7 @@ def _estimator(store, **options):
         "feature_cols": ["features"],
         "label_cols": ["y"],
         "batch_size": 8,
-        "epochs": 20,
+        "epochs": 25,
         "random_seed": 1,
         "verbose": 0,
         "partitions_per_process": 2,
@@ -61,7 +61,7 @@ def _estimator(store, **options):
 
 
 def test_a_module_is_trained_by_its_own_steps(store, xor):
-    callbacks = [EarlyStopping("val_loss", patience=5)]
+    callbacks = [EarlyStopping("val_loss", patience=25)]
     arguments = {"gradient_clip_val": 5.0}
     estimator = _estimator(store, validation="held_out", callbacks=callbacks, trainer_args=arguments)
 
