@@ -25,6 +25,7 @@ import torch
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
+import horovod.torch as hvd
 from horovod.spark.torch import Store, TorchEstimator
 
 WIDTH = 16
@@ -64,7 +65,7 @@ class CountingStep:
             self.rows += len(inputs[0])
         if self.done == self.steps:
             speed = self.rows / (time.perf_counter() - self.begin)
-            (Path(self.folder) / f"rank-{os.environ['HOROVOD_RANK']}").write_text(str(speed))
+            (Path(self.folder) / f"rank-{hvd.rank()}").write_text(str(speed))
         return [labels[0]], torch.zeros(())
 
 
