@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.ml.functions import vector_to_array
 from pyspark.sql import functions as sql
 from pyspark.sql import types
 
 from . import constants
-from ._metadata import METADATA_FILE, Metadata, of_dataframe, to_json
+from ._metadata import METADATA_FILE, Metadata, as_array, of_dataframe, to_json
 from ._parquet import ParquetSummary, check_no_nulls, summarize
 from ._sparse import encode
 
@@ -77,7 +76,7 @@ def stored_form(df: Any, metadata: Metadata) -> Any:
     for name in df.columns:
         known, column = metadata[name], sql.col(f"`{name}`")
         if known["intermediate_format"] == constants.ARRAY:
-            column = vector_to_array(column)
+            column = as_array(column)
         elif known["intermediate_format"] == constants.CUSTOM_SPARSE:
             column = _compact(known["max_size"])(column)
         columns.append(column.alias(name))

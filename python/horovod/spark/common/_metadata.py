@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.ml import linalg
+from pyspark.ml.functions import vector_to_array
 from pyspark.sql import functions as sql
 from pyspark.sql import types
 
@@ -66,38 +67,36 @@ def is_vector_field(field: types.StructField) -> bool:
     return isinstance(field.dataType, linalg.VectorUDT)
 
 
-_MEASURES = types.StructType(
-    [
-        types.StructField("sparse", types.BooleanType()),
-        types.StructField("size", types.IntegerType()),
-        types.StructField("count", types.IntegerType()),
-    ]
-)
+# The first field of a vector's own form; Spark has no function that tells it.
+_SPARSE = "0"
 
 
-def _measure(vector: Any) -> tuple[bool, int, int] | None:
-    if vector is None:
-        return None
-    is_sparse = type(vector).__name__ == "SparseVector"
-    return is_sparse, int(vector.size), len(vector.values)
+def as_array(vector: Any) -> Any:
+    """Return a column of vectors as arrays; null stays null, where Spark's function would fail."""
+    return sql.when(vector.isNotNull(), vector_to_array(vector))
+
+
+def _vector_measures(name: str, counts_values: bool) -> list[Any]:
+    """Return least and most of being sparse and of size, and the most values of a row."""
+    vector = sql.col(f"`{name}`")
+    kind = sql.get_json_object(sql.to_json(sql.struct(vector.alias("v"))), "$.v.type")
+    sparse = (kind == _SPARSE).cast("int")
+    size = sql.size(as_array(vector))
+    values = sql.udf(_value_count, types.IntegerType())(vector) if counts_values else size
+    return [sql.min(sparse), sql.max(sparse), sql.min(size), sql.max(size), sql.max(values)]
+
+
+def _value_count(vector):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - Spark reads annotations
+    return None if vector is None else len(vector.values)
 
 
 def of_dataframe(df: Any, compress_sparse: bool = False) -> Metadata:
     """Return the metadata of all columns; one job over the data if there are vectors or arrays."""
     measures = []
-    measure = sql.udf(lambda vector: _measure(vector), _MEASURES)  # noqa: PLW0108 - Spark reads annotations
     for field in df.schema.fields:
         name = field.name
         if is_vector_field(field):
-            measured = measure(sql.col(f"`{name}`"))
-            sparse = measured["sparse"].cast("int")
-            measures += [
-                sql.min(sparse),
-                sql.max(sparse),
-                sql.min(measured["size"]),
-                sql.max(measured["size"]),
-            ]
-            measures += [sql.max(measured["count"])]
+            measures += _vector_measures(name, compress_sparse)
         elif isinstance(field.dataType, types.ArrayType):
             size = sql.size(sql.col(f"`{name}`"))
             measures += [sql.min(size), sql.max(size)]

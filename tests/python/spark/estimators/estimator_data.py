@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from unittest import mock
 
+import cloudpickle
 from pyspark.ml.linalg import Vectors, VectorUDT
 from pyspark.sql import types as T  # noqa: N812
 
@@ -34,15 +35,24 @@ def xor_frame(spark, rows=64):
     return spark.createDataFrame(data, T.StructType([T.StructField(*each) for each in kinds.items()]))
 
 
+class InlineBackend(Backend):
+    """Runs a single rank in the process of the test: quick, where ranks do not matter."""
+
+    def run(self, fn, args=(), kwargs=None, env=None):
+        call, call_args = cloudpickle.loads(cloudpickle.dumps((fn, args)))
+        return [call(*call_args, **(kwargs or {}))]
+
+    def num_processes(self):
+        return 1
+
+
 class ProcessBackend(Backend):
     """Starts the processes on this machine without Spark: what is tested is the estimator alone."""
 
     def __init__(self, processes=2):
         self.processes = processes
-        self.calls = []
 
     def run(self, fn, args=(), kwargs=None, env=None):
-        self.calls.append((fn, args))
         with mock.patch.dict(os.environ, {**(env or {}), "OMP_NUM_THREADS": "1"}):
             return horovod.run(fn, args=args, kwargs=kwargs or {}, num_proc=self.processes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from estimator_data import ProcessBackend
+from estimator_data import InlineBackend, ProcessBackend
 
 keras = pytest.importorskip("keras")
 
@@ -21,7 +21,7 @@ def _model(inputs=1):
 
 def _estimator(store, **options):
     given = {
-        "backend": ProcessBackend(),
+        "backend": InlineBackend(),
         "store": store,
         "model": _model(),
         "optimizer": keras.optimizers.Adam(0.05),
@@ -38,7 +38,9 @@ def _estimator(store, **options):
 
 
 def test_a_fitted_model_predicts_is_saved_and_trained_on(store, xor, tmp_path):
-    estimator = _estimator(store, validation="held_out", metrics=["mae"], run_id="first")
+    estimator = _estimator(
+        store, backend=ProcessBackend(), validation="held_out", metrics=["mae"], run_id="first"
+    )
 
     model = estimator.fit(xor)
 
@@ -53,7 +55,7 @@ def test_a_fitted_model_predicts_is_saved_and_trained_on(store, xor, tmp_path):
     rows = loaded.transform(xor).select("y", "y__output").distinct().collect()
     assert all(round(row["y__output"]) == row["y"] for row in rows)
 
-    again = estimator.setEpochs(1).fit(xor)
+    again = _estimator(store, epochs=1, run_id="first").fit(xor)
 
     assert again.getHistory()["loss"][0] < history["loss"][-1] + 0.05
     assert store.exists(store.get_checkpoint_path("first"))

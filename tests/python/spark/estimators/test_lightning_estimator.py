@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from estimator_data import ProcessBackend
+from estimator_data import InlineBackend, ProcessBackend
 
 lightning = pytest.importorskip("lightning.pytorch")
 
@@ -45,7 +45,7 @@ class Xor(lightning.LightningModule):
 
 def _estimator(store, **options):
     given = {
-        "backend": ProcessBackend(),
+        "backend": InlineBackend(),
         "store": store,
         "model": Xor(),
         "input_shapes": [[-1, 2]],
@@ -63,7 +63,9 @@ def _estimator(store, **options):
 def test_a_module_is_trained_by_its_own_steps(store, xor):
     callbacks = [EarlyStopping("val_loss", patience=25)]
     arguments = {"gradient_clip_val": 5.0}
-    estimator = _estimator(store, validation="held_out", callbacks=callbacks, trainer_args=arguments)
+    estimator = _estimator(
+        store, backend=ProcessBackend(), validation="held_out", callbacks=callbacks, trainer_args=arguments
+    )
 
     model = estimator.fit(xor)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from estimator_data import ProcessBackend
+from estimator_data import InlineBackend
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.sql import functions as sql
 
@@ -40,7 +40,7 @@ def _estimator(store, **options):
     torch.manual_seed(1)
     model = options.pop("model", None) or Xor()
     given = {
-        "backend": ProcessBackend(),
+        "backend": InlineBackend(),
         "store": store,
         "model": model,
         "optimizer": torch.optim.Adam(model.parameters(), lr=0.05),
@@ -84,7 +84,7 @@ def test_spark_trains_a_model_that_predicts_and_is_kept_in_a_pipeline(store, xor
     assert found.schema["y__output"].dataType.simpleString() == "float"
     assert all(round(row["y__output"]) == row["y"] for row in found.select("y", "y__output").collect())
 
-    again = estimator.setEpochs(1).fit(xor)
+    again = _estimator(store, epochs=1, run_id="first").fit(xor)
 
     assert again.getHistory()[0]["train"]["loss"] < history[-1]["train"]["loss"] + 0.05
 
@@ -163,11 +163,11 @@ def test_sparse_vectors_and_empty_partitions(spark, store):
         assert {len(row["v"]) for row in stored.collect()} == {3}
 
 
-def test_a_frame_with_nulls_is_refused(spark, store):
-    frame = spark.createDataFrame([([1.0, 2.0], 1.0), ([1.0, 2.0], None)], "features array<double>, y double")
+def test_a_frame_with_nulls_is_refused(spark, store, xor):
+    sometimes = sql.when(sql.col("x1") == 0, sql.col("features"))
 
-    with pytest.raises(ValueError, match=r"training data has nulls.*'y' \(1 of 2 rows\)"):
-        _estimator(store).fit(frame)
+    with pytest.raises(ValueError, match=r"training data has nulls.*'features' \(32 of 64 rows\)"):
+        _estimator(store).fit(xor.withColumn("features", sometimes))
 
 
 def test_data_that_was_written_is_used_again(store, xor):
