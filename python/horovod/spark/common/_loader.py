@@ -20,6 +20,7 @@ from ._blocks import Block, ColumnPlan, batches, joined, length, permuted, read_
 # Blocks in the queue: one is consumed while one waits and one is read.
 _READ_AHEAD = 2
 _STOP_CHECK_SECONDS = 0.2
+_CLOSE_SECONDS = 10.0
 # Rows that are permuted together when the user does not say; wide rows less, by bytes.
 DEFAULT_BUFFER_ROWS = 131072
 
@@ -92,7 +93,7 @@ class ShardLoader:
         if not self._reading.read_ahead:
             return source()
         ahead = _ReadAhead(source)
-        self._ahead.append(ahead)
+        self._ahead = [each for each in self._ahead if each.is_reading()] + [ahead]
         return iter(ahead)
 
     def _endless_blocks(self) -> Iterator[Block]:
@@ -176,4 +177,8 @@ class _ReadAhead:
 
     def close(self) -> None:
         self._stop.set()
-        self._thread.join()
+        # A file system that hangs must not hold the end of a training; the thread is a daemon.
+        self._thread.join(_CLOSE_SECONDS)
+
+    def is_reading(self) -> bool:
+        return self._thread.is_alive()

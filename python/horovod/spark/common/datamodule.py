@@ -166,6 +166,23 @@ class ParquetDataModule(DataModule):
         )
 
 
+class NVTabularDataModule(DataModule):
+    """The name of a reader for GPUs that the original had; it is refused."""
+
+    short_name = "nvtabular"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Refuse."""
+        message = "NVTabularDataModule is not supported; the default data module reads Parquet with Arrow"
+        raise NotImplementedError(message)
+
+    def train_data(self) -> Any:
+        """Return nothing; there is no instance."""
+
+    def val_data(self) -> Any:
+        """Return nothing; there is no instance."""
+
+
 def is_compact(column: Mapping[str, Any] | None) -> bool:
     """Whether the metadata of a column say that it holds sparse vectors in the compact form."""
     return bool(column) and column["intermediate_format"] == "custom_sparse_format"  # type: ignore[index]

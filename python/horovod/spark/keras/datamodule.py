@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from horovod.spark.common.datamodule import DataModule, ParquetDataModule
+from horovod.spark.common.datamodule import DataModule, NVTabularDataModule, ParquetDataModule
 
-__all__ = ["DataModule", "KerasParquetDataModule", "PetastormDataModule"]
+__all__ = ["DataModule", "KerasParquetDataModule", "NVTabularDataModule", "PetastormDataModule"]
 
 
 class KerasParquetDataModule(ParquetDataModule):

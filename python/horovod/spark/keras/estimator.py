@@ -173,7 +173,7 @@ class KerasEstimator(HorovodEstimator):
         packed: bytes = cloudpickle.dumps(
             {
                 "custom_objects": self.getCustomObjects(),
-                "optimizer": _packing.pack_optimizer(keras, self._chosen_optimizer()),
+                "optimizer": _packing.pack_optimizer(keras, keras.optimizers.get(self._chosen_optimizer())),
                 "loss": self.getLoss(),
                 "metrics": self.getMetrics(),
                 "callbacks": self.getCallbacks(),

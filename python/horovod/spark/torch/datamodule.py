@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from horovod.spark.common.datamodule import DataModule, ParquetDataModule
+from horovod.spark.common.datamodule import DataModule, NVTabularDataModule, ParquetDataModule
 
-__all__ = ["DataModule", "PetastormDataModule", "TorchParquetDataModule"]
+__all__ = ["DataModule", "NVTabularDataModule", "PetastormDataModule", "TorchParquetDataModule"]
 
 
 class TorchParquetDataModule(ParquetDataModule):

@@ -69,6 +69,7 @@ def test_several_inputs_labels_weights_and_a_custom_loss(store, xor):
         store,
         model=_model(2),
         loss=[loss, "mse"],
+        optimizer="adam",
         loss_weights=[0.7, 0.3],
         feature_cols=["features", "array"],
         label_cols=["y", "z"],
