@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 import horovod.torch as hvd
+from horovod.spark.torch._meters import as_float
 
 _log = logging.getLogger("horovod.spark")
 
@@ -84,7 +85,7 @@ class StepLog:
     def log(self, name: str, value: Any, *args: Any, batch_size: int | None = None, **kwargs: Any) -> None:
         """Take in one value."""
         del args, kwargs
-        number = float(value.compute() if hasattr(value, "compute") else value)
+        number = as_float(value.compute() if hasattr(value, "compute") else value)
         rows = batch_size or 1
         total = self._sums.setdefault(name, [0.0, 0.0])
         total[0] += number * rows

@@ -200,4 +200,4 @@ def test_data_that_was_written_is_used_again(store, xor):
 )
 def test_wrong_parameters_are_refused(store, xor, options, text):
     with pytest.raises(ValueError, match=text):
-        _estimator(store, **options).fit(xor)
+        _estimator(**{"store": store, **options}).fit(xor)
