@@ -1,6 +1,6 @@
 """What the abi3 module offers: the C interface of the core, one call each, without policy.
 
-Built from src/python. Addresses are integers, kinds, dtypes and operations the numbers of hvd.h.
+Built from src/bindings/python. Addresses are integers, kinds, dtypes and operations the numbers of hvd.h.
 Calls that may block release the GIL and look for signals every 100 ms. A failing call raises
 ValueError for INVALID_ARGUMENT, else the class given to set_error_class, with the attribute `status`.
 """

@@ -16,7 +16,7 @@ from ._framework import mx
 
 
 class Operation(ctypes.Structure):
-    """hvd::mxnet::Operation of src/mxnet/operation.h."""
+    """hvd::mxnet::Operation of src/bindings/mxnet/operation.h."""
 
     _fields_ = (
         ("kind", ctypes.c_int32),

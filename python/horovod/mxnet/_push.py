@@ -21,8 +21,8 @@ from ._library import Operation, push
 _NUMBERS: Final = 64
 """Numbers of unnamed operations, given out again and again: the ranks then know what they agreed on.
 
-An operation waits until the last one of its number is complete (src/mxnet/call.h), so that as many may
-be under way at a time.
+An operation waits until the last one of its number is complete (src/bindings/mxnet/call.h), so that as many
+may be under way at a time.
 """
 
 _unnamed: dict[tuple[str, int], Callable[[], int]] = {}
