@@ -1,11 +1,12 @@
 #include "trace/json_array_file.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
+#include "base/own_file.h"
+#include "base/parse.h"
 #include "base/text.h"
 
 namespace hvd::trace {
@@ -17,10 +18,9 @@ constexpr std::string_view kClosing = "\n]";
 }  // namespace
 
 Result<JsonArrayFile> JsonArrayFile::create(const std::string& path) {
-  // O_NONBLOCK: a named pipe without reader is an error, not a hang.
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644));
-  if (!fd.valid()) return errno_status(concat("cannot open timeline file '", path, "'"), errno);
-  JsonArrayFile file(path, std::move(fd));
+  Result<UniqueFd> fd = create_own_file(path, 0644);
+  if (!fd) return blame(concat("cannot open timeline file '", path, "'"), fd.status());
+  JsonArrayFile file(path, std::move(*fd));
   HVD_TRY(file.write_at(0, concat(kOpening, kClosing)));
   file.end_ = kOpening.size();
   return file;
