@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/engine_wait.inc.h"
+#include "net/hmac.h"
 
 namespace hvd::engine {
 namespace {
@@ -37,6 +38,23 @@ uint64_t memory_of_machine() {
          static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
 }
 
+// One way: who sees the name of an epoch cannot tell that of the next, unless the job id can be
+// guessed and there is no secret.
+std::string socket_name(const std::string& job_id, uint64_t epoch,
+                        const std::optional<net::Key>& secret) {
+  constexpr size_t kLetters = 40;
+  const std::string text = concat(epoch, "/", job_id);
+  const net::Digest digest = net::hmac_sha256(
+      secret ? std::span<const uint8_t>(secret->bytes()) : std::span<const uint8_t>(),
+      {{reinterpret_cast<const uint8_t*>(text.data()), text.size()}});
+  std::string name;
+  for (size_t i = 0; i < kLetters / 2; ++i) {
+    name += "0123456789abcdef"[digest[i] >> 4];
+    name += "0123456789abcdef"[digest[i] & 15];
+  }
+  return name;
+}
+
 Result<std::unique_ptr<shm::Job>> meet_peers(const EngineOptions& o) {
   shm::JobOptions options;
   options.rank = o.topology.rank;
@@ -49,6 +67,7 @@ Result<std::unique_ptr<shm::Job>> meet_peers(const EngineOptions& o) {
     options.job_id = concat(options.job_id, ".host", host);
   }
   options.epoch = o.epoch;
+  options.socket_name = socket_name(options.job_id, o.epoch, o.host_secret);
   options.hostname = o.topology.hostname;
   options.arena_bytes = o.settings.shm_buffer_bytes > 0
                             ? static_cast<uint64_t>(o.settings.shm_buffer_bytes)

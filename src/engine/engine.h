@@ -19,6 +19,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,6 +38,7 @@
 #include "engine/stall_monitor.h"
 #include "engine/watch.h"
 #include "mirror/net_thread.h"
+#include "net/key.h"
 #include "topology/hosts.h"
 #include "topology/topology.h"
 #include "trace/timeline.h"
@@ -58,6 +60,8 @@ struct EngineOptions {
   // A job on several hosts: who runs where, and how to reach them.
   topology::HostMap hosts;
   std::unique_ptr<net::Mesh> mesh;
+  // Of the job, if it has one: makes the names of this host's sockets ones that nobody can guess.
+  std::optional<net::Key> host_secret;
 
   std::vector<int> ranks_here() const;  // empty: all
 };

@@ -73,7 +73,7 @@ Result<std::unique_ptr<Job>> Job::meet(JobOptions options) {
   const Deadline deadline = Deadline::after(options.timeout);
   auto job = std::unique_ptr<Job>(new Job());
   std::shared_ptr<Segment> segment;
-  const Meeting meeting{options.job_id, options.epoch, place, count};
+  const Meeting meeting{options.job_id, options.epoch, place, count, options.socket_name};
   if (place == 0) {
     HVD_TRY_ASSIGN(segment, create_segment(options));
     if (count > 1) {

@@ -22,6 +22,7 @@ struct JobOptions {
   int size = 1;
   std::vector<int> here = {};  // the ranks of this host, ascending; empty: all
   std::string job_id;
+  std::string socket_name = {};  // see Meeting
   uint64_t epoch = 1;
   std::string hostname;
   uint64_t arena_bytes = uint64_t{1} << 30;

@@ -7,31 +7,17 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <optional>
 #include <vector>
 
 #include "base/text.h"
 #include "shm/job_layout.h"
+#include "shm/rendezvous_message.h"
 
 namespace hvd::shm {
 namespace {
 
-struct Hello {
-  uint64_t magic;
-  uint32_t version;
-  int32_t rank;
-  int32_t size;
-  int32_t reserved;
-  uint64_t epoch;
-};
-
-struct Answer {
-  uint64_t magic;
-  uint32_t ok;
-  int32_t code;  // of the status, if it is not
-  uint64_t bytes;
-  char text[256];
-};
+constexpr size_t kMostSocketName = 64;
+constexpr long kPauseForStrangers = 5'000'000;
 
 struct Address {
   sockaddr_un name{};
@@ -43,8 +29,11 @@ Address address_of(const Meeting& meeting) {
   uint64_t hash = 1469598103934665603ull;
   for (const char c : meeting.job_id)
     hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  const std::string text = concat("horovod-", getuid(), "-", meeting.job_id.substr(0, 48), "-",
-                                  hash, "-", meeting.epoch);
+  const std::string text =
+      meeting.socket_name.empty()
+          ? concat("horovod-", getuid(), "-", meeting.job_id.substr(0, 48), "-", hash, "-",
+                   meeting.epoch)
+          : concat("horovod-", getuid(), "-", meeting.socket_name.substr(0, kMostSocketName));
   Address address;
   address.name.sun_family = AF_UNIX;
   std::memcpy(address.name.sun_path + 1, text.data(), text.size());  // leading zero: abstract
@@ -56,16 +45,24 @@ std::string job_text(const Meeting& meeting) {
   return concat("job '", meeting.job_id, "' epoch ", meeting.epoch);
 }
 
-Status check_peer_user(int socket) {
+// Containers that share a network see each other's sockets, and their users have the same numbers;
+// but a process outside our pid namespace has no number here.
+Status check_peer(int socket) {
   ucred credentials{};
   socklen_t length = sizeof credentials;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
     return errno_status("rendezvous: cannot tell who the peer is", errno);
   }
-  if (credentials.uid == getuid()) return Status::ok();
-  return Status(StatusCode::kPreconditionError,
-                concat("rendezvous: a process of user ", credentials.uid,
-                       " answers, expected user ", getuid()));
+  if (credentials.uid != getuid()) {
+    return precondition_error(concat("rendezvous: a process of user ", credentials.uid,
+                                     " has the name of the job, expected user ", getuid()));
+  }
+  if (credentials.pid == 0) {
+    return precondition_error(
+        "rendezvous: a process outside this pid namespace (another container?) has the name of the "
+        "job; the ranks of a host need one pid namespace");
+  }
+  return Status::ok();
 }
 
 // False: the deadline passed.
@@ -100,12 +97,7 @@ Status read_exactly(int fd, T& value, Deadline deadline, const char* what) {
 }
 
 void send_answer(int socket, const Status& status, int fd, uint64_t bytes) {
-  Answer answer{};
-  answer.magic = kJobMagic;
-  answer.ok = status.is_ok() ? 1 : 0;
-  answer.code = static_cast<int32_t>(status.code());
-  answer.bytes = bytes;
-  std::strncpy(answer.text, status.message().c_str(), sizeof answer.text - 1);
+  Answer answer = answer_of(status, bytes);
   iovec part{&answer, sizeof answer};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
@@ -123,28 +115,6 @@ void send_answer(int socket, const Status& status, int fd, uint64_t bytes) {
   (void)!sendmsg(socket, &message, MSG_NOSIGNAL);  // a peer that is gone will be missed by others
 }
 
-// Why this newcomer cannot join; nullopt when it can.
-std::optional<std::string> refuse(const Hello& hello, const Meeting& meeting,
-                                  const std::vector<bool>& here) {
-  if (hello.magic != kJobMagic) return "not a horovod process";
-  if (hello.version != kLayoutVersion) {
-    return concat("rank ", hello.rank, " has layout version ", hello.version, ", rank 0 has ",
-                  kLayoutVersion, "; all ranks need the same horovod");
-  }
-  if (hello.epoch != meeting.epoch) {
-    return concat("rank ", hello.rank, " is in epoch ", hello.epoch, ", rank 0 in ", meeting.epoch);
-  }
-  if (hello.size != meeting.size) {
-    return concat("rank ", hello.rank, " says the size is ", hello.size, ", rank 0 says ",
-                  meeting.size);
-  }
-  if (hello.rank < 1 || hello.rank >= meeting.size) {
-    return concat("rank ", hello.rank, " is outside 1..", meeting.size - 1);
-  }
-  if (here[static_cast<size_t>(hello.rank)]) return concat("rank ", hello.rank, " came twice");
-  return std::nullopt;
-}
-
 std::string missing_text(const std::vector<bool>& here) {
   std::vector<size_t> missing;
   for (size_t rank = 0; rank < here.size(); ++rank) {
@@ -153,18 +123,48 @@ std::string missing_text(const std::vector<bool>& here) {
   return concat(missing.size() == 1 ? "rank " : "ranks ", join_text(missing, ", ", 16));
 }
 
-Result<UniqueFd> listen_for(const Meeting& meeting) {
+void pause_for(long nanoseconds) {
+  const timespec pause{0, nanoseconds};
+  ppoll(nullptr, 0, &pause, nullptr);
+}
+
+Result<UniqueFd> make_socket() {
   UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return errno_status("rendezvous: socket", errno);
+  return socket;
+}
+
+int connect_to(const UniqueFd& socket, const Address& address) {
+  const auto* name = reinterpret_cast<const sockaddr*>(&address.name);
+  return connect(socket.get(), name, address.length) == 0 ? 0 : errno;
+}
+
+// Who has the name that this rank 0 wants. OK: another process that may be of this job.
+Status ask_holder(const Address& address) {
+  HVD_TRY_ASSIGN(const UniqueFd socket, make_socket());
+  if (connect_to(socket, address) == 0) return check_peer(socket.get());
+  return precondition_error("rendezvous: somebody who does not listen has the name of the job");
+}
+
+// A stranger may have taken the name to keep this job from starting: it is waited for.
+Result<UniqueFd> listen_for(const Meeting& meeting, Deadline deadline) {
+  HVD_TRY_ASSIGN(UniqueFd socket, make_socket());
   const Address address = address_of(meeting);
-  if (bind(socket.get(), reinterpret_cast<const sockaddr*>(&address.name), address.length) != 0) {
-    if (errno == EADDRINUSE) {
+  const auto* name = reinterpret_cast<const sockaddr*>(&address.name);
+  while (bind(socket.get(), name, address.length) != 0) {
+    if (errno != EADDRINUSE) return errno_status("rendezvous: bind", errno);
+    const Status holder = ask_holder(address);
+    if (holder.is_ok()) {
       return precondition_error(
           concat("rendezvous: ", job_text(meeting),
                  " already has a rank 0 on this host; give the job an id of its own "
                  "(HOROVOD_JOB_ID)"));
     }
-    return errno_status("rendezvous: bind", errno);
+    if (deadline.passed()) {
+      return precondition_error(concat(holder.message(), " (", job_text(meeting),
+                                       "); with HOROVOD_KEY_FILE nobody else can know that name"));
+    }
+    pause_for(kPauseForStrangers);
   }
   if (listen(socket.get(), meeting.size) != 0) return errno_status("rendezvous: listen", errno);
   return socket;
@@ -173,7 +173,7 @@ Result<UniqueFd> listen_for(const Meeting& meeting) {
 }  // namespace
 
 Status serve_segment(const Meeting& meeting, int fd, uint64_t bytes, Deadline deadline) {
-  HVD_TRY_ASSIGN(UniqueFd listener, listen_for(meeting));
+  HVD_TRY_ASSIGN(UniqueFd listener, listen_for(meeting, deadline));
   std::vector<bool> here(static_cast<size_t>(meeting.size), false);
   here[0] = true;
   std::vector<UniqueFd> guests;
@@ -187,10 +187,10 @@ Status serve_segment(const Meeting& meeting, int fd, uint64_t bytes, Deadline de
     }
     UniqueFd guest(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!guest.valid()) continue;
-    if (!check_peer_user(guest.get())) continue;  // a stranger is not part of the job
+    if (!check_peer(guest.get())) continue;  // a stranger is not part of the job
     Hello hello{};
     if (!read_exactly(guest.get(), hello, deadline, "greeting")) continue;
-    if (const auto reason = refuse(hello, meeting, here)) {
+    if (const auto reason = refuse_hello(hello, meeting, here)) {
       status = precondition_error("rendezvous: " + *reason);
       send_answer(guest.get(), status, -1, 0);
       break;
@@ -204,26 +204,26 @@ Status serve_segment(const Meeting& meeting, int fd, uint64_t bytes, Deadline de
 
 namespace {
 
-// Rank 0 may not listen yet: try until the deadline.
+// Rank 0 may not listen yet, or a stranger may have its name: tries until the deadline.
 Result<UniqueFd> connect_to_rank0(const Meeting& meeting, Deadline deadline) {
   const Address address = address_of(meeting);
+  Status stranger;
   for (long pause_ns = 100'000;; pause_ns = std::min(2 * pause_ns, 5'000'000l)) {
-    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!socket.valid()) return errno_status("rendezvous: socket", errno);
-    if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.name), address.length) ==
-        0) {
-      return socket;
-    }
-    if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) {
-      return errno_status("rendezvous: connect", errno);
+    HVD_TRY_ASSIGN(UniqueFd socket, make_socket());
+    const int error = connect_to(socket, address);
+    if (error == 0) {
+      stranger = check_peer(socket.get());
+      if (stranger.is_ok()) return socket;
+    } else if (error != ECONNREFUSED && error != EAGAIN && error != EINTR) {
+      return errno_status("rendezvous: connect", error);
     }
     if (deadline.passed()) {
-      return Status(StatusCode::kTimedOut,
-                    concat("rendezvous: rank 0 of ", meeting.size, " did not come in time (",
-                           job_text(meeting), ")"));
+      return Status(
+          StatusCode::kTimedOut,
+          concat("rendezvous: rank 0 of ", meeting.size, " did not come in time (",
+                 job_text(meeting), ")", stranger.is_ok() ? "" : concat("; ", stranger.message())));
     }
-    const timespec pause{0, pause_ns};
-    ppoll(nullptr, 0, &pause, nullptr);
+    pause_for(pause_ns);
   }
 }
 
@@ -231,7 +231,6 @@ Result<UniqueFd> connect_to_rank0(const Meeting& meeting, Deadline deadline) {
 
 Result<ReceivedSegment> receive_segment(const Meeting& meeting, Deadline deadline) {
   HVD_TRY_ASSIGN(UniqueFd socket, connect_to_rank0(meeting, deadline));
-  HVD_TRY(check_peer_user(socket.get()));
   const Hello hello{kJobMagic, kLayoutVersion, meeting.rank, meeting.size, 0, meeting.epoch};
   if (send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello) {
     return errno_status("rendezvous: greeting rank 0", errno);
@@ -262,11 +261,7 @@ Result<ReceivedSegment> receive_segment(const Meeting& meeting, Deadline deadlin
     std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
     received.fd.reset(fd);
   }
-  if (answer.ok == 0) {
-    answer.text[sizeof answer.text - 1] = '\0';
-    const bool is_late = answer.code == static_cast<int32_t>(StatusCode::kTimedOut);
-    return is_late ? Status(StatusCode::kTimedOut, answer.text) : precondition_error(answer.text);
-  }
+  HVD_TRY(status_of(answer));
   if (!received.fd.valid()) return unknown_error("rendezvous: rank 0 sent no descriptor");
   received.bytes = answer.bytes;
   return received;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include <cerrno>
@@ -14,7 +15,7 @@ namespace hvd::shm {
 namespace {
 
 Result<UniqueFd> open_anonymous_file() {
-  UniqueFd fd(memfd_create("horovod", MFD_CLOEXEC));
+  UniqueFd fd(memfd_create("horovod", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd.valid()) return fd;
   const int memfd_error = errno;
   // Old kernels and strict sandboxes have no memfd. Neither file below ever has a name.
@@ -44,10 +45,18 @@ Result<Segment> Segment::create(size_t bytes) {
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
     return errno_status(concat("shared memory: cannot size a segment of ", bytes, " bytes"), errno);
   }
+  // A rank that made it shorter would end all others with SIGBUS. Only a memfd can be sealed.
+  (void)!fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
   return adopt(std::move(fd), bytes);
 }
 
 Result<Segment> Segment::adopt(UniqueFd fd, size_t bytes) {
+  struct stat info {};
+  if (fstat(fd.get(), &info) != 0) return errno_status("shared memory: fstat", errno);
+  if (info.st_size < 0 || static_cast<uint64_t>(info.st_size) != bytes) {
+    return corrupted(
+        concat("shared memory: the segment has ", info.st_size, " bytes, expected ", bytes));
+  }
   Segment segment;
   HVD_TRY_ASSIGN(segment.data_, map(fd.get(), bytes));
   segment.fd_ = std::move(fd);

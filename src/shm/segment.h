@@ -15,9 +15,10 @@ namespace hvd::shm {
 class Segment {
  public:
   Segment() = default;
-  // A memfd; without that, an unlinked file in /dev/shm or /tmp.
+  // A memfd, sealed so that nobody can change its size; without that, an unlinked file in /dev/shm
+  // or /tmp.
   static Result<Segment> create(size_t bytes);
-  // Maps what a peer created.
+  // Maps what a peer created. CORRUPTED if it has another size.
   static Result<Segment> adopt(UniqueFd fd, size_t bytes);
   Segment(Segment&& other) noexcept;
   Segment& operator=(Segment&& other) noexcept;
