@@ -14,8 +14,6 @@
 namespace hvd::net {
 namespace {
 
-// Somebody who tries keys must not fill the log.
-constexpr uint64_t kMostLoggedRefusals = 8;
 constexpr auto kPauseWithoutDescriptors = std::chrono::milliseconds(100);
 
 void watch(int epoll, int fd, uint32_t events, int operation) {
@@ -80,6 +78,7 @@ std::vector<Accepted> Acceptor::poll() {
       at = drop(at, guest.handshake.failure());
     } else if (state == Handshake::State::kDone) {
       watch(epoll_.get(), guest.socket.get(), 0, EPOLL_CTL_DEL);
+      visitors_.note_admitted(guest.handshake.peer().rank, guest.from);
       out.push_back({std::move(guest.socket), guest.from, guest.handshake.peer(),
                      guest.handshake.session_key()});
       at = guests_.erase(at);
@@ -93,9 +92,10 @@ std::vector<Accepted> Acceptor::poll() {
       ++at;
     }
   }
+  if (const std::string more = visitors_.summary(now); !more.empty()) HVD_LOG(kWarning, more);
   TimePoint next = guests_.empty() ? TimePoint::max() : guests_.front()->deadline;
   if (deaf_until_ != TimePoint::min()) next = std::min(next, deaf_until_);
-  timer_.set(next);
+  timer_.set(std::min(next, visitors_.summary_due()));
   return out;
 }
 
@@ -117,29 +117,39 @@ void Acceptor::accept_all(TimePoint now) {
 }
 
 void Acceptor::admit(Listener::Connection connection, TimePoint now) {
-  auto handshake = Handshake::accept(key_, own_, judge_);
+  auto handshake = Handshake::accept(
+      key_, own_, judge_, [this](const RecentNonces::Nonce& nonce) { return nonces_.add(nonce); });
   if (!handshake) return;  // no random numbers: nobody can be let in
-  if (guests_.size() >= options_.half_open_count) drop_oldest();
+  if (guests_.size() >= options_.half_open_count) make_room();
   watch(epoll_.get(), connection.socket.get(), EPOLLIN, EPOLL_CTL_ADD);
   guests_.push_back(std::make_unique<Guest>(
       Guest{std::move(connection.socket), connection.from, std::move(*handshake),
             now + options_.handshake_time, Handshake::State::kWaitsToRead}));
 }
 
-// Those that have proven something stay if others can go.
-void Acceptor::drop_oldest() {
-  auto oldest = std::find_if(guests_.begin(), guests_.end(),
-                             [](const auto& guest) { return !guest->handshake.is_proven(); });
-  if (oldest == guests_.end()) oldest = guests_.begin();
-  drop(oldest, Status(StatusCode::kAborted, "made room for newer connections"));
+// Nobody has proven anything before it has come through: message 1 may be a recording. So the
+// oldest goes, of the address that has the most.
+void Acceptor::make_room() {
+  const auto count_of = [this](const Guest& one) {
+    return std::count_if(guests_.begin(), guests_.end(),
+                         [&](const auto& other) { return is_same_host(one.from, other->from); });
+  };
+  auto victim = guests_.begin();
+  auto most = count_of(**victim);
+  for (auto at = std::next(victim); at != guests_.end(); ++at) {
+    if (2 * most >= static_cast<ptrdiff_t>(guests_.size())) break;  // nobody has more
+    if (is_same_host((*at)->from, (*victim)->from)) continue;
+    if (const auto count = count_of(**at); count > most) victim = at, most = count;
+  }
+  drop(victim, Status(StatusCode::kAborted, "made room for newer connections"));
 }
 
 Acceptor::Guests::iterator Acceptor::drop(Guests::iterator at, const Status& why) {
   const Guest& guest = **at;
-  if (!guest.handshake.is_proven()) ++refused_;
+  visitors_.note_refused(guest.from);
   const bool wrong_key = why.code() == StatusCode::kPreconditionError;
   if (!wrong_key) reset_when_closed(guest.socket.get());
-  if (wrong_key && refused_ <= kMostLoggedRefusals) {
+  if (wrong_key && visitors_.is_worth_a_line()) {
     HVD_LOG(kWarning, "refused a connection from ", to_text(guest.from), ": it ", why.message());
   } else {
     HVD_LOG(kDebug, "dropped a connection from ", to_text(guest.from), ": it ", why.message());

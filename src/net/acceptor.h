@@ -1,6 +1,7 @@
 // acceptor.h - a listener with the handshakes of those who dialled in. Hands out connections whose
 // other end has proven itself. A stranger costs one of a bounded number of half-open connections,
-// for a bounded time; when there are too many, the oldest goes. One thread at a time; never blocks.
+// for a bounded time; when there are too many, the oldest of the address with the most goes, so
+// that one address cannot crowd out the others. One thread at a time; never blocks.
 #pragma once
 
 #include <list>
@@ -14,6 +15,7 @@
 #include "net/handshake.h"
 #include "net/listener.h"
 #include "net/timer.h"
+#include "net/visitors.h"
 
 namespace hvd::net {
 
@@ -45,8 +47,9 @@ class Acceptor {
   std::vector<Accepted> poll();
 
   size_t half_open() const { return guests_.size(); }
-  // Connections that ended without proof: strangers, other jobs, scanners.
-  uint64_t refused() const { return refused_; }
+  // Connections that did not come through: strangers, other jobs, scanners, recordings.
+  uint64_t refused() const { return visitors_.refused(); }
+  const Visitors& visitors() const { return visitors_; }
 
  private:
   struct Guest;
@@ -57,7 +60,7 @@ class Acceptor {
   void accept_all(TimePoint now);
   void admit(Listener::Connection connection, TimePoint now);
   Guests::iterator drop(Guests::iterator guest, const Status& why);
-  void drop_oldest();
+  void make_room();
   void stop_listening_until(TimePoint when);
   void watch_listeners();
 
@@ -69,7 +72,8 @@ class Acceptor {
   UniqueFd epoll_;
   Timer timer_;
   Guests guests_;  // oldest first
-  uint64_t refused_ = 0;
+  Visitors visitors_;
+  RecentNonces nonces_;
   // Out of descriptors: the listeners are not watched until then, or epoll would never sleep.
   TimePoint deaf_until_ = TimePoint::min();
 };

@@ -95,8 +95,10 @@ Result<Handshake> Handshake::dial(const Key& key, const Hello& own) {
   return out;
 }
 
-Result<Handshake> Handshake::accept(const Key& key, const Hello& own, Judge judge) {
+Result<Handshake> Handshake::accept(const Key& key, const Hello& own, Judge judge,
+                                    Freshness is_fresh) {
   Handshake out(Role::kAcceptor, key, own, std::move(judge));
+  out.is_fresh_ = std::move(is_fresh);
   HVD_TRY(fill_random(std::span(out.acceptor_).first(kNonceBytes)));
   out.expect_bytes(kOpeningBytes);
   return out;
@@ -193,6 +195,11 @@ void Handshake::opening_read() {
   const Digest expected = proof(kDialLabel);
   if (!equal_in_constant_time(expected, std::span(in_).last(kProofBytes))) {
     return fail(precondition_error("does not know the key of this job"));
+  }
+  std::array<uint8_t, kNonceBytes> nonce;
+  std::copy_n(dialler_.begin(), nonce.size(), nonce.begin());
+  if (is_fresh_ && !is_fresh_(nonce)) {
+    return fail(Status(StatusCode::kAborted, "repeats an old handshake"));
   }
   proven_ = true;
   const auto hello = decode_hello(std::span(dialler_).subspan<kNonceBytes, kHelloBytes>());

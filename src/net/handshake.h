@@ -49,6 +49,8 @@ struct Hello {
 using Judge = std::function<Verdict(const Hello& dialler)>;
 
 inline constexpr size_t kNonceBytes = 32;
+// Whether the acceptor sees this number of a dialler for the first time. Asked only with a proof.
+using Freshness = std::function<bool(const std::array<uint8_t, kNonceBytes>& nonce)>;
 inline constexpr size_t kHelloBytes = 40;
 inline constexpr size_t kProofBytes = 32;
 inline constexpr size_t kOpeningBytes = kNonceBytes + kHelloBytes + kProofBytes;  // messages 1, 2
@@ -60,7 +62,9 @@ class Handshake {
   // For a socket that is connected, or is being connected and has become writable.
   static Result<Handshake> dial(const Key& key, const Hello& own);
   // `own.peer`, `own.purpose` and `own.verdict` are filled in from what the dialler says.
-  static Result<Handshake> accept(const Key& key, const Hello& own, Judge judge);
+  // A dialler whose number is not fresh repeats a recording: it gets no byte, as strangers do.
+  static Result<Handshake> accept(const Key& key, const Hello& own, Judge judge,
+                                  Freshness is_fresh = nullptr);
 
   // Reads and writes what is possible now.
   State advance(int socket);
@@ -69,7 +73,8 @@ class Handshake {
   const Status& failure() const { return failure_; }
   // The other end's words; valid when done, and for an acceptor once is_proven().
   const Hello& peer() const { return peer_; }
-  // Has the other end shown a proof (message 1 or 2) that only the key gives?
+  // Has the other end shown a proof (message 1 or 2) that only the key gives? Message 1 may be a
+  // recording, so an acceptor prefers nobody for it.
   bool is_proven() const { return proven_; }
   // Dialler: the other end read our proof and closed the connection in order, without a word. Our
   // acceptors do that to those who have another key; whom they drop for other reasons is reset.
@@ -98,6 +103,7 @@ class Handshake {
   Key key_;
   Hello own_{}, peer_{};
   Judge judge_;
+  Freshness is_fresh_;
   bool proven_ = false, refused_ = false;
   uint8_t step_ = 0;  // messages behind us
   // Nonce and hello of either end, as they were sent.

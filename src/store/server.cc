@@ -199,6 +199,7 @@ Result<std::unique_ptr<Server>> Server::listen(std::vector<net::Address> bind, c
 
 int Server::descriptor() const { return state_->descriptor(); }
 void Server::poll() { state_->poll(); }
+const net::Visitors& Server::visitors() const { return state_->acceptor().visitors(); }
 std::vector<net::Address> Server::addresses() const { return state_->acceptor().addresses(); }
 
 Outcome Server::set(uint64_t epoch, std::string_view key, std::string_view value) {

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "net/address.h"
 #include "net/key.h"
+#include "net/visitors.h"
 #include "store/table.h"
 
 namespace hvd::store {
@@ -34,6 +35,8 @@ class Server {
   void poll();
   // To be given to clients.
   std::vector<net::Address> addresses() const;
+  // Who came, and who was refused.
+  const net::Visitors& visitors() const;
 
   // What a launcher does with its own store, without a connection.
   Outcome set(uint64_t epoch, std::string_view key, std::string_view value);

@@ -17,6 +17,7 @@ using test::loopback;
 using test::wait_until;
 using test::welcome;
 using ::testing::HasSubstr;
+using Bytes = std::vector<uint8_t>;
 
 std::unique_ptr<Acceptor> make_acceptor(const AcceptorOptions& options = {}) {
   const Address where = loopback();
@@ -144,6 +145,169 @@ TEST(Acceptor, DropsTheOldestOfTooManyStrangers) {
     EXPECT_EQ(recv(strangers[i].get(), &byte, 1, MSG_DONTWAIT), -1) << i;
   }
   expect_open_for_members(*acceptor);
+}
+
+// Message 1 as a dialler of the job sent it once, in an array of bytes.
+Bytes recorded_opening() {
+  auto [ours, theirs] = test::socket_pair();
+  auto handshake = Handshake::dial(key_of(1), {.epoch = 3, .rank = 0, .peer = 1, .purpose = 5});
+  handshake->advance(ours.get());
+  Bytes opening(kOpeningBytes);
+  EXPECT_EQ(recv(theirs.get(), opening.data(), opening.size(), MSG_WAITALL),
+            static_cast<ssize_t>(opening.size()));
+  return opening;
+}
+
+void send_bytes(const UniqueFd& socket, const Bytes& bytes) {
+  ASSERT_EQ(send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+}
+
+TEST(Acceptor, GivesARecordedOpeningNoByteAndNoLineInTheLog) {
+  const auto acceptor = make_acceptor();
+  const Bytes opening = recorded_opening();
+  const UniqueFd original = connect_plainly(acceptor->addresses()[0]);
+  send_bytes(original, opening);
+  std::array<char, kOpeningBytes> answer;
+  ASSERT_TRUE(wait_until({acceptor->descriptor(), original.get()}, [&] {
+    acceptor->poll();
+    return recv(original.get(), answer.data(), answer.size(), MSG_PEEK | MSG_DONTWAIT) ==
+           static_cast<ssize_t>(answer.size());
+  }));
+
+  ::testing::internal::CaptureStderr();
+  for (uint64_t i = 0; i < 5; ++i) {
+    const uint64_t before = acceptor->refused();
+    const UniqueFd repeated = connect_plainly(acceptor->addresses()[0]);
+    send_bytes(repeated, opening);
+    ASSERT_TRUE(wait_until({acceptor->descriptor()}, [&] {
+      acceptor->poll();
+      return acceptor->refused() > before;
+    }));
+    EXPECT_TRUE(is_closed_without_a_word(repeated));
+  }
+
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  expect_open_for_members(*acceptor);
+}
+
+// Whoever has recordings of many openings holds the table, but is not preferred to a newcomer.
+TEST(Acceptor, PrefersNobodyBeforeTheLastMessage) {
+  const auto acceptor = make_acceptor({.half_open_count = 4});
+  std::vector<UniqueFd> impostors;
+  for (int i = 0; i < 4; ++i) {
+    impostors.push_back(connect_plainly(acceptor->addresses()[0]));
+    send_bytes(impostors.back(), recorded_opening());
+    ASSERT_TRUE(wait_until({acceptor->descriptor(), impostors.back().get()}, [&] {
+      acceptor->poll();
+      char byte;
+      return recv(impostors.back().get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+    }));
+  }
+  const UniqueFd newcomer = connect_plainly(acceptor->addresses()[0]);
+  const UniqueFd another = connect_plainly(acceptor->addresses()[0]);
+
+  ASSERT_TRUE(wait_until({acceptor->descriptor()}, [&] {
+    acceptor->poll();
+    return acceptor->half_open() == 4;
+  }));
+
+  char byte;
+  EXPECT_EQ(recv(newcomer.get(), &byte, 1, MSG_DONTWAIT), -1) << "it is still there";
+  EXPECT_EQ(recv(another.get(), &byte, 1, MSG_DONTWAIT), -1);
+  expect_open_for_members(*acceptor);
+}
+
+// Loopback has many addresses, and a socket may come from any of them.
+UniqueFd connect_from(const char* source, const Address& address) {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const SocketAddress from = to_socket_address(*parse_host(source, 0));
+  const SocketAddress to = to_socket_address(address);
+  EXPECT_EQ(::bind(fd.get(), from.get(), from.length), 0);
+  EXPECT_EQ(::connect(fd.get(), to.get(), to.length), 0);
+  return fd;
+}
+
+TEST(Acceptor, OneAddressCannotCrowdOutAnother) {
+  const auto acceptor = make_acceptor({.half_open_count = 8});
+  const UniqueFd honest = connect_from("127.0.0.2", acceptor->addresses()[0]);
+  ASSERT_TRUE(wait_until({acceptor->descriptor()}, [&] {
+    acceptor->poll();
+    return acceptor->half_open() == 1;
+  }));
+
+  std::vector<UniqueFd> crowd;
+  for (uint64_t i = 0; i < 50; ++i) {
+    crowd.push_back(connect_from("127.0.0.3", acceptor->addresses()[0]));
+    const uint64_t gone = i < 7 ? 0 : i - 6;
+    ASSERT_TRUE(wait_until({acceptor->descriptor()}, [&] {
+      acceptor->poll();
+      return acceptor->refused() == gone;
+    }));
+  }
+
+  char byte;
+  EXPECT_EQ(recv(honest.get(), &byte, 1, MSG_DONTWAIT), -1) << "the oldest of all is still there";
+  ASSERT_EQ(acceptor->visitors().sources().size(), 1u);
+  EXPECT_EQ(host_text(acceptor->visitors().sources()[0].from), "127.0.0.3");
+  EXPECT_EQ(acceptor->visitors().sources()[0].count, acceptor->refused());
+}
+
+TEST(Acceptor, RemembersWhoCameFromWhere) {
+  const auto acceptor = make_acceptor();
+
+  expect_open_for_members(*acceptor);
+
+  ASSERT_EQ(acceptor->visitors().admitted().size(), 1u);
+  EXPECT_THAT(acceptor->visitors().admitted().at(0), ::testing::ElementsAre("127.0.0.1"));
+}
+
+TEST(Visitors, SayOnceAMinuteHowManyMoreWereRefused) {
+  Visitors visitors;
+  const TimePoint start = TimePoint() + std::chrono::hours(1);
+  const Address crowd = *parse_host("10.0.0.9", 7), other = *parse_host("fd00::2", 7);
+  for (uint64_t i = 0; i < Visitors::kMostLines; ++i) visitors.note_refused(other);
+  EXPECT_TRUE(visitors.is_worth_a_line());
+  EXPECT_EQ(visitors.summary(start), "");
+
+  for (int i = 0; i < 100; ++i) visitors.note_refused(crowd);
+  EXPECT_FALSE(visitors.is_worth_a_line());
+  EXPECT_THAT(visitors.summary(start), HasSubstr("refused 100 more connections (108 in all, 100 of "
+                                                 "them from 10.0.0.9)"));
+  visitors.note_refused(crowd);
+  EXPECT_EQ(visitors.summary(start + std::chrono::seconds(59)), "");
+  EXPECT_THAT(visitors.summary(start + std::chrono::seconds(60)),
+              HasSubstr("refused 1 more connections (109 in all"));
+  EXPECT_EQ(visitors.summary_due(), TimePoint::max());
+}
+
+TEST(Visitors, TakeBoundedMemory) {
+  Visitors visitors;
+  for (uint16_t i = 0; i < 1000; ++i) {
+    Address from = *parse_host("10.0.0.1", 1);
+    from.bytes[2] = static_cast<uint8_t>(i >> 8);
+    from.bytes[3] = static_cast<uint8_t>(i);
+    visitors.note_refused(from);
+  }
+
+  EXPECT_EQ(visitors.refused(), 1000u);
+  EXPECT_EQ(visitors.sources().size(), Visitors::kMostSources);
+}
+
+TEST(RecentNonces, ForgetTheOldestAlone) {
+  RecentNonces recent;
+  const auto nonce = [](size_t i) {
+    RecentNonces::Nonce out{};
+    out[0] = static_cast<uint8_t>(i);
+    out[1] = static_cast<uint8_t>(i >> 8);
+    return out;
+  };
+  for (size_t i = 0; i < RecentNonces::kMost; ++i) EXPECT_TRUE(recent.add(nonce(i)));
+  for (size_t i = 0; i < RecentNonces::kMost; ++i) EXPECT_FALSE(recent.add(nonce(i)));
+
+  EXPECT_TRUE(recent.add(nonce(RecentNonces::kMost)));
+  EXPECT_TRUE(recent.add(nonce(0)));
+  EXPECT_FALSE(recent.add(nonce(5)));
 }
 
 TEST(Acceptor, TurnsAwayAnotherJob) {
