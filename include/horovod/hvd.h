@@ -119,9 +119,11 @@ typedef struct hvd_topology {
   { -1, -1, -1, -1, -1, -1 }
 
 /* A store that all ranks of the job already share (torchrun's, a batch system's), for jobs on
- * several hosts that horovodrun did not start: addresses travel through it, and a fresh key unless
- * HOROVOD_KEY_FILE names one, so it must be trusted. Called by the thread that calls hvd_init,
- * before it returns. Both return 0 on success, 1 when the time is over, anything else on failure.
+ * several hosts that horovodrun did not start: addresses travel through it, and unless
+ * HOROVOD_KEY_FILE names a key the ranks agree on one through it. Who can only read it learns
+ * nothing of that key; who can write to it can join the job. Called by the thread that calls
+ * hvd_init, before it returns. Both return 0 on success, 1 when the time is over, anything else on
+ * failure.
  */
 typedef struct hvd_exchange {
   void* context;
@@ -152,6 +154,9 @@ typedef struct hvd_init_options {
   const int32_t* mpi_ranks;
   int32_t mpi_rank_count;
   int32_t reserved;
+  /* Takes a value out of the store of `exchange` (and gets its context) when nobody needs it any
+   * longer. NULL: values stay. */
+  void (*exchange_remove)(void* context, const char* key);
 } hvd_init_options;
 HVD_API void hvd_init_options_init(hvd_init_options* options);
 

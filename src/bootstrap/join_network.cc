@@ -20,6 +20,7 @@ Result<Network> meet(TcpEnd self, store::Store& store, const net::Key& key, uint
   HVD_TRY_ASSIGN(net::TcpPort port, listen_at(self));
   HVD_TRY_ASSIGN(const Roster roster, gather(self.member, store, epoch, deadline));
   Network network;
+  network.host_secret = key.derive("horovod host", {});
   HVD_TRY_ASSIGN(network.hosts, make_host_map(roster.members));
   HVD_TRY_ASSIGN(network.mesh,
                  open_mesh(std::move(self), std::move(port), roster, key, epoch, deadline));
@@ -35,22 +36,6 @@ Result<std::unique_ptr<store::ServerThread>> host_store(const StorePlace& place,
                  server.status());
   }
   return store::ServerThread::start(std::move(*server));
-}
-
-// The key from the environment, or a fresh one that rank 0 leaves in a store that is trusted.
-Result<net::Key> agree_on_key(const topology::Topology& topology, const Environment& environment,
-                              store::Store& store, uint64_t epoch, Deadline deadline) {
-  HVD_TRY_ASSIGN(const auto given, find_key(environment, deadline));
-  if (given) return *given;
-  const std::string name = concat("horovod/", epoch, "/key");
-  if (topology.rank == 0) {
-    HVD_TRY_ASSIGN(const net::Key key, net::Key::random());
-    HVD_TRY(store.set(name, {reinterpret_cast<const char*>(key.bytes().data()), net::kKeyBytes},
-                      deadline));
-    return key;
-  }
-  HVD_TRY_ASSIGN(std::string bytes, store.get(name, deadline));
-  return net::Key::parse(bytes);
 }
 
 // Runs the store at `place`, unless this process does already.
@@ -116,10 +101,19 @@ Result<Network> join_network(const topology::Topology& topology, const Environme
 }
 
 Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
-                             store::Store& store, uint64_t epoch, Deadline deadline) {
-  HVD_TRY_ASSIGN(const net::Key key, agree_on_key(topology, environment, store, epoch, deadline));
+                             store::Store& store, uint64_t epoch, Deadline deadline,
+                             const Forget& forget) {
+  HVD_TRY_ASSIGN(const auto given, find_key(environment, deadline));
   HVD_TRY_ASSIGN(TcpEnd self, look_at_tcp_end(topology, environment));
-  return meet(std::move(self), store, key, epoch, deadline);
+  KeyAgreement agreement(store, {.rank = topology.rank,
+                                 .size = topology.size,
+                                 .epoch = epoch,
+                                 .hostname = topology.hostname});
+  HVD_TRY_ASSIGN(const net::Key key, agreement.agree(given, deadline));
+  HVD_TRY_ASSIGN(Network network, meet(std::move(self), store, key, epoch, deadline));
+  agreement.clean_up(forget);
+  network.key_source = given ? KeySource::kGiven : KeySource::kAgreed;
+  return network;
 }
 
 }  // namespace hvd::bootstrap

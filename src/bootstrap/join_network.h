@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/settings.h"
 #include "base/status.h"
+#include "bootstrap/key_agreement.h"
 #include "bootstrap/pmi_meeting.h"
 #include "bootstrap/store_place.h"
 #include "net/key.h"
@@ -21,12 +22,19 @@
 
 namespace hvd::bootstrap {
 
+enum class KeySource {
+  kGiven,   // by horovodrun, a key file or a process manager
+  kAgreed,  // through a store that anybody who reaches it may change
+};
+
 struct Network {
   topology::HostMap hosts;
   // Where rank 0 runs the store for a job without our launcher and has no Memory; null elsewhere.
   // Others may still read from it when rank 0 is done, so it lives as long as the network.
   std::unique_ptr<store::ServerThread> store;
   std::unique_ptr<net::Mesh> mesh;
+  KeySource key_source = KeySource::kGiven;
+  std::optional<net::Key> host_secret{};  // of the job, for what its ranks do inside a host
 };
 
 // A store that rank 0 runs at a place that all ranks know.
@@ -54,9 +62,10 @@ Result<Network> join_network(const topology::Topology& topology, const Environme
 Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
                              uint64_t epoch, Deadline deadline);
 
-// The same through a store that the caller brings (torch, MPI). If the environment names no key, a
-// fresh one travels through that store, which must then be trusted.
+// The same through a store that the caller brings (torch, MPI). If the environment names no key,
+// the ranks agree on a fresh one through that store (key_agreement.h), and clean up with `forget`.
 Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
-                             store::Store& store, uint64_t epoch, Deadline deadline);
+                             store::Store& store, uint64_t epoch, Deadline deadline,
+                             const Forget& forget = nullptr);
 
 }  // namespace hvd::bootstrap

@@ -51,6 +51,13 @@ std::string pmi_field(std::string_view line, std::string_view name) {
   return {};
 }
 
+std::string without_value(std::string_view line) {
+  const size_t at = line.find("value=");
+  if (at == line.npos) return std::string(line);
+  const size_t end = std::min(line.find(' ', at), line.size());
+  return concat(line.substr(0, at), "value=(left out)", without_value(line.substr(end)));
+}
+
 Result<PmiClient> PmiClient::open(const Environment& environment, Deadline deadline) {
   HVD_TRY_ASSIGN(const int fd, descriptor_of(environment));
   PmiClient client(fd);
@@ -79,7 +86,7 @@ Status PmiClient::put(std::string_view key, std::string_view value, Deadline dea
                  ask(concat("cmd=put kvsname=", space_, " key=", key, " value=", value),
                      "put_result", deadline));
   if (pmi_field(answer, "rc") == "0") return Status::ok();
-  return unknown_error(concat("PMI: putting '", key, "' failed: ", answer));
+  return unknown_error(concat("PMI: putting '", key, "' failed: ", without_value(answer)));
 }
 
 Result<std::string> PmiClient::get(std::string_view key, Deadline deadline) {
@@ -87,7 +94,7 @@ Result<std::string> PmiClient::get(std::string_view key, Deadline deadline) {
                  ask(concat("cmd=get kvsname=", space_, " key=", key), "get_result", deadline));
   std::string value = pmi_field(answer, "value");
   if (pmi_field(answer, "rc") == "0" && !value.empty()) return value;
-  return unknown_error(concat("PMI: there is no '", key, "': ", answer));
+  return unknown_error(concat("PMI: there is no '", key, "': ", without_value(answer)));
 }
 
 Status PmiClient::barrier(Deadline deadline) {
@@ -108,7 +115,7 @@ Result<std::string> PmiClient::ask(std::string_view request, std::string_view ex
   HVD_TRY_ASSIGN(std::string line, receive_line(deadline));
   if (pmi_field(line, "cmd") == expected) return line;
   return corrupted(concat("PMI: expected '", expected, "' from the process manager, got '",
-                          std::string_view(line).substr(0, 200), "'"));
+                          without_value(line).substr(0, 200), "'"));
 }
 
 Status PmiClient::send_line(std::string_view line, Deadline deadline) const {

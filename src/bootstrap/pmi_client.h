@@ -44,5 +44,7 @@ class PmiClient final : public ProcessManager {
 
 // The value of `name` in "cmd=x name=value ..."; empty if it has none.
 std::string pmi_field(std::string_view line, std::string_view name);
+// The line for a message: a value, which may be the job's key, is left out.
+std::string without_value(std::string_view line);
 
 }  // namespace hvd::bootstrap

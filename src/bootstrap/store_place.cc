@@ -181,6 +181,14 @@ Result<std::optional<net::Key>> find_key(const Environment& environment, Deadlin
   return std::optional<net::Key>();
 }
 
+std::optional<net::Key> find_host_secret(const Environment& environment) {
+  const auto path = text_variable(environment, "HOROVOD_KEY_FILE");
+  if (!path) return std::nullopt;
+  const auto key = net::Key::from_file(*path);
+  if (!key) return std::nullopt;
+  return key->derive("horovod host", {});
+}
+
 std::vector<net::Address> addresses_to_bind(const StorePlace& place,
                                             std::span<const net::Interface> interfaces,
                                             std::span<const net::Address> usable) {

@@ -43,6 +43,11 @@ Status missing_key(const topology::Topology& topology, const StorePlace& place);
 // From HOROVOD_KEY_FD or HOROVOD_KEY_FILE.
 Result<std::optional<net::Key>> find_key(const Environment& environment, Deadline deadline);
 
+// For a job on one host, which needs no key but hides its names with one: from HOROVOD_KEY_FILE
+// alone, since programs between launcher and rank may have closed a descriptor. nullopt: there is
+// none, or it is not usable.
+std::optional<net::Key> find_host_secret(const Environment& environment);
+
 // Where rank 0 listens for `place`: those of its addresses that are really its own, or if a gateway
 // stands between (a service of Kubernetes) all usable ones with that port.
 std::vector<net::Address> addresses_to_bind(const StorePlace& place,

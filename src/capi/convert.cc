@@ -188,4 +188,12 @@ Result<std::optional<store::ExchangeCallbacks>> exchange_of(const hvd_init_optio
   return std::optional(store::ExchangeCallbacks{.context = e.context, .set = e.set, .get = e.get});
 }
 
+bootstrap::Forget forget_of(const hvd_init_options* o, const std::string& prefix) {
+  constexpr uint32_t kWithRemove =
+      offsetof(hvd_init_options, exchange_remove) + sizeof(hvd_init_options::exchange_remove);
+  if (o == nullptr || o->struct_size < kWithRemove || o->exchange_remove == nullptr) return nullptr;
+  return [remove = o->exchange_remove, context = o->exchange.context,
+          prefix](const std::string& key) { remove(context, (prefix + key).c_str()); };
+}
+
 }  // namespace hvd::capi

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "bootstrap/key_agreement.h"
 #include "engine/engine.h"
 #include "horovod/hvd.h"
 #include "store/exchange_store.h"
@@ -25,6 +26,9 @@ Status apply_init_options(const hvd_init_options& options, engine::EngineOptions
 
 // The store that the caller brings; none if `options` is null or has none.
 Result<std::optional<store::ExchangeCallbacks>> exchange_of(const hvd_init_options* options);
+
+// How that store forgets a value; empty if the caller does not say. `prefix` is that of all keys.
+bootstrap::Forget forget_of(const hvd_init_options* options, const std::string& prefix);
 
 inline Deadline to_deadline(int64_t timeout_ns) {
   return timeout_ns == HVD_FOREVER ? Deadline::never()

@@ -14,17 +14,32 @@ namespace {
 
 thread_local std::string last_error_text;
 
+// Said once per process, by rank 0: a second init changes nothing about it.
+void explain_agreed_key(const topology::Topology& topology, uint64_t epoch) {
+  if (topology.rank != 0 || epoch > 1) return;
+  HVD_LOG(kWarning,
+          "the ranks agreed on a key through the launcher's store: who only reads that store or "
+          "the network learns nothing of it, but who can write to the store while the job starts "
+          "can join the job, and run code in it; to keep them out, set HOROVOD_KEY_FILE on all "
+          "ranks to a file with 32 random bytes and mode 0600");
+}
+
 // What horovodrun set up, or a user named, wins over a store that the caller brings.
 Result<bootstrap::Network> find_network(const topology::Topology& topology,
-                                        const std::optional<store::ExchangeCallbacks>& exchange,
-                                        uint64_t epoch, Deadline deadline,
-                                        bootstrap::Memory& memory) {
+                                        const hvd_init_options* o, uint64_t epoch,
+                                        Deadline deadline, bootstrap::Memory& memory) {
+  HVD_TRY_ASSIGN(const auto exchange, exchange_of(o));
   const Environment environment = process_environment();
   if (!exchange || bootstrap::names_store(environment)) {
     return bootstrap::join_network(topology, environment, epoch, deadline, memory);
   }
-  store::ExchangeStore store(*exchange, concat(topology.job_id, "/"));
-  return bootstrap::join_network(topology, environment, store, epoch, deadline);
+  const std::string prefix = concat(topology.job_id, "/");
+  store::ExchangeStore store(*exchange, prefix);
+  HVD_TRY_ASSIGN(
+      bootstrap::Network network,
+      bootstrap::join_network(topology, environment, store, epoch, deadline, forget_of(o, prefix)));
+  if (network.key_source == bootstrap::KeySource::kAgreed) explain_agreed_key(topology, epoch);
+  return network;
 }
 
 // Ranks that did not come in time are known to whoever started them.
@@ -98,6 +113,7 @@ Status Runtime::find_place(const hvd_init_options* o, engine::EngineOptions& out
 }
 
 void Runtime::use_network(bootstrap::Network network, engine::EngineOptions& out) {
+  out.host_secret = network.host_secret;
   if (network.mesh == nullptr || network.hosts.is_one_host()) return;
   out.hosts = std::move(network.hosts);
   out.mesh = std::move(network.mesh);
@@ -113,10 +129,12 @@ void Runtime::at_exit(int exit_status) {
 // A job on several hosts: finds the others before anything else.
 Status Runtime::join_hosts(const hvd_init_options* o, engine::EngineOptions& out) {
   const topology::Topology& topology = out.topology;
-  HVD_TRY_ASSIGN(const auto exchange, exchange_of(o));
-  if (topology.local_size == topology.size) return Status::ok();
+  if (topology.local_size == topology.size) {
+    out.host_secret = bootstrap::find_host_secret(process_environment());
+    return exchange_of(o).status();
+  }
   HVD_TRY_ASSIGN(bootstrap::Network network,
-                 find_network(topology, exchange, out.epoch,
+                 find_network(topology, o, out.epoch,
                               Deadline::after(out.settings.rendezvous_timeout), memory_));
   use_network(std::move(network), out);
   return Status::ok();

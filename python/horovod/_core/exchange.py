@@ -1,6 +1,6 @@
 """Stores that the ranks of a job share before it starts, for jobs that horovodrun did not start.
 
-Ranks on several hosts leave their addresses there, and a fresh key. A front end whose framework knows
+Ranks on several hosts leave their addresses there, and agree on a key. A front end whose framework knows
 such a store registers a function that finds it.
 """
 
@@ -11,7 +11,10 @@ from typing import Protocol
 
 
 class Exchange(Protocol):
-    """A key-value store of the job. What it raises ends the init."""
+    """A key-value store of the job. What it raises ends the init.
+
+    One that can forget a value has `remove(key: str, /) -> None` too; what that raises counts for nothing.
+    """
 
     def set(self, key: str, value: bytes, /) -> None:
         """Leave a value for the other ranks."""

@@ -40,6 +40,10 @@ class TorchExchange:
             if seconds <= 0:
                 return None
 
+    def remove(self, key: str, /) -> None:
+        """Forget a value that every rank has read; stores that cannot do that keep it."""
+        self._store.delete_key(key)
+
     def _has(self, key: str, seconds: float) -> bool:
         try:
             self._store.wait([key], timedelta(seconds=seconds))

@@ -54,4 +54,16 @@ int32_t Exchange::get(const char* key, void* buffer, size_t capacity, size_t* by
   return reply.value_or(kCallerLeft);
 }
 
+void Exchange::remove(void* context, const char* key) {
+  const Exchange& self = *static_cast<Exchange*>(context);
+  (void)self.conversation_.ask([&]() -> int32_t {
+    if (PyObject_HasAttrString(self.store_, "remove") != 0) {
+      PyObject* const result = PyObject_CallMethod(self.store_, "remove", "s", key);
+      if (result == nullptr && PyErr_ExceptionMatches(PyExc_Exception)) PyErr_Clear();
+      Py_XDECREF(result);
+    }
+    return 0;
+  });
+}
+
 }  // namespace hvd::python

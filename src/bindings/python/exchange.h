@@ -10,7 +10,8 @@
 namespace hvd::python {
 
 // The object has set(key: str, value: bytes) and get(key: str, seconds: float) -> bytes or None,
-// which means that the time is over. What it raises ends the init, and its caller sees it.
+// which means that the time is over. What it raises ends the init, and its caller sees it. It may
+// have remove(key: str), whose errors count for nothing.
 class Exchange {
  public:
   // `store` lives as long as the conversation's caller waits: it is a borrowed argument of init.
@@ -20,6 +21,8 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   hvd_exchange functions();
+  // For hvd_init_options::exchange_remove; `context` is that of the functions.
+  static void remove(void* context, const char* key);
 
  private:
   int32_t set(const char* key, const void* value, size_t bytes);

@@ -92,7 +92,10 @@ PyObject* start(const std::shared_ptr<InitOptions>& options, PyObject* store = n
   // Its own thread, because it waits for the other ranks and takes no deadline.
   const auto answer = call_interruptibly([options, store](Conversation& conversation) {
     Exchange exchange(store, conversation);
-    if (store != nullptr) options->options.exchange = exchange.functions();
+    if (store != nullptr) {
+      options->options.exchange = exchange.functions();
+      options->options.exchange_remove = Exchange::remove;
+    }
     const hvd_status status = hvd_init(&options->options);
     if (status == HVD_OK) {
       this_life.fetch_add(1);

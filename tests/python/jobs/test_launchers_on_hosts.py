@@ -54,6 +54,57 @@ def test_ranks_that_torchrun_started_on_two_hosts_meet_through_its_store(tmp_pat
         assert output.count(line) == 2, output
 
 
+OPEN_STORE = """
+import os
+import torch
+import horovod.torch as hvd
+from torch.distributed import TCPStore
+
+hvd.init()
+hvd.allreduce(torch.ones(1))  # everybody has come
+store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+names = ["key", "key/sealed", *(f"key/{rank}" for rank in range(hvd.size()))]
+prefix = os.environ["HOROVOD_JOB_ID"]
+assert store.check([f"{prefix}/horovod/1/roster"]), "this is the store that the ranks used"
+left = [name for name in names if store.check([f"{prefix}/horovod/1/{name}"])]
+os.write(1, f"left {left}\\n".encode())
+hvd.allreduce(torch.ones(1))
+"""
+
+
+@needs_hosts
+def test_nobody_finds_the_key_in_torchruns_store(tmp_path: Path) -> None:
+    script = write_script(tmp_path, OPEN_STORE)
+
+    with Hosts(2) as hosts:
+        jobs = [
+            hosts.start(name, torchrun(hosts, name, 2, script), HOROVOD_JOB_ID="a-job")
+            for name in hosts.names
+        ]
+        ended = finish(jobs)
+
+    output = "".join(one.output for one in ended)
+    assert [one.code for one in ended] == [0, 0], output
+    assert output.count("left []\n") == 4, output
+    assert output.count("agreed on a key through the launcher's store") == 1, output
+    assert "HOROVOD_KEY_FILE" in output
+
+
+@needs_hosts
+def test_ranks_of_torchrun_with_a_key_file_do_not_use_its_store_for_one(tmp_path: Path) -> None:
+    script, key = write_script(tmp_path, PROGRAM), write_key(tmp_path / "key")
+
+    with Hosts(2) as hosts:
+        jobs = [
+            hosts.start(name, torchrun(hosts, name, 2, script), HOROVOD_KEY_FILE=key) for name in hosts.names
+        ]
+        ended = finish(jobs)
+
+    output = "".join(one.output for one in ended)
+    assert [one.code for one in ended] == [0, 0], output
+    assert "agreed on a key" not in output
+
+
 @needs_hosts
 @pytest.mark.skipif(shutil.which("mpirun.mpich") is None, reason="MPICH is not installed")
 def test_ranks_that_mpich_started_on_two_hosts_get_a_key_through_pmi(tmp_path: Path) -> None:

@@ -128,6 +128,13 @@ std::vector<Result<Network>> join_all(Manager& manager, std::vector<Memory>& mem
   return networks;
 }
 
+TEST(Pmi, ValuesAreLeftOutOfMessages) {
+  EXPECT_EQ(without_value("cmd=get_result rc=1 value=secret more=1"),
+            "cmd=get_result rc=1 value=(left out) more=1");
+  EXPECT_EQ(without_value("value=a value=b"), "value=(left out) value=(left out)");
+  EXPECT_EQ(without_value("cmd=barrier_out"), "cmd=barrier_out");
+}
+
 TEST(Pmi, CarriesAFreshKeyAndThePlaceOfTheStore) {
   Manager manager(3);
   std::vector<Memory> memories(3);
