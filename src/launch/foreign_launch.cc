@@ -13,7 +13,7 @@
 #include "launch/lsf_hosts.h"
 #include "launch/mpi_command.h"
 #include "launch/run_program.h"
-#include "launch/ssh_command.h"
+#include "launch/ssh_policy.h"
 
 namespace hvd::launch {
 namespace {
@@ -55,10 +55,12 @@ Result<ForeignLaunch> compose_mpirun(const ForeignRequest& request) {
 Result<int32_t> ask_threads_per_core(const ForeignRequest& request) {
   HVD_TRY_ASSIGN(const RemoteShell shell,
                  RemoteShell::choose(request.options, request.plan.environment, kMpirunQueryTime));
-  std::vector<std::string> command = shell.words;
-  command.insert(command.end(), {request.found.hosts.front().host, "LANG=C lscpu"});
+  const std::string& host = request.found.hosts.front().host;
+  const auto policy =
+      find_policies(shell, {host}, request.plan.environment, Deadline::after(kMpirunQueryTime));
   HVD_TRY_ASSIGN(const ProgramOutput output,
-                 run_program(command, request.plan.environment, Deadline::after(kMpirunQueryTime)));
+                 run_program(shell.command_for(host, "LANG=C lscpu", policy.front()),
+                             request.plan.environment, Deadline::after(kMpirunQueryTime)));
   return threads_per_core(output.out);
 }
 

@@ -129,6 +129,8 @@ Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& env
     from_batch_system = batch.has_value();
     if (batch) found = *std::move(batch);
   }
+  // The one gate before ssh and the shell of mpirun, whoever named the hosts.
+  if (const Status good = check_host_names(found.hosts); !good) return blame(found.source, good);
   found.named = std::exchange(found.hosts, merge_hosts(found.hosts));
   found.num_proc = options.num_proc;
   if (found.num_proc == 0) {

@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include "base/parse.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "launch/options.h"
 
 namespace hvd::launch {
 namespace {
+
+constexpr size_t kMostNameBytes = 255;
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -77,6 +80,20 @@ Result<HostSlots> parse_line(std::string_view line, int32_t default_slots) {
 }
 
 }  // namespace
+
+Status check_host_name(std::string_view name) {
+  if (!name.empty() && name.size() <= kMostNameBytes && !name.starts_with('-') &&
+      std::all_of(name.begin(), name.end(), is_address_character)) {
+    return Status::ok();
+  }
+  return invalid_argument(concat("expected the name or address of a host, got '",
+                                 printable(name.substr(0, kMostNameBytes)), "'"));
+}
+
+Status check_host_names(std::span<const HostSlots> hosts) {
+  for (const HostSlots& host : hosts) HVD_TRY(check_host_name(host.host));
+  return Status::ok();
+}
 
 void add_host(std::vector<HostSlots>& hosts, HostSlots host) {
   const auto same = std::find_if(hosts.begin(), hosts.end(),

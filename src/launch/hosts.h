@@ -25,6 +25,11 @@ Result<std::vector<HostSlots>> parse_hosts(std::string_view text);
 // `default_slots`. Empty lines and what follows a # do not count. Errors name the line.
 Result<std::vector<HostSlots>> parse_hostfile(std::string_view text, int32_t default_slots);
 
+// Whether a name may stand in the arguments of ssh and in a shell's line: a name or an address, not
+// an option and nothing that a shell would read. Whoever named the host: users, files, Slurm, LSF.
+Status check_host_name(std::string_view name);
+Status check_host_names(std::span<const HostSlots> hosts);
+
 // Adds to the entry of the same host, or a new one at the end.
 void add_host(std::vector<HostSlots>& hosts, HostSlots host);
 

@@ -2,6 +2,7 @@
 
 #include "base/parse.h"
 #include "base/text.h"
+#include "launch/hosts.h"
 #include "launch/yaml.h"
 
 namespace hvd::launch {
@@ -18,7 +19,12 @@ Result<std::vector<std::string>> compute_nodes(std::string_view allocation) {
     return precondition_error(concat(kCsmAllocationQuery, " names no compute nodes"));
   }
   std::vector<std::string> names;
-  for (const YamlNode& item : nodes->items) names.push_back(item.scalar);
+  for (const YamlNode& item : nodes->items) {
+    if (const Status good = check_host_name(item.scalar); !good) {
+      return blame(kCsmAllocationQuery, good);
+    }
+    names.push_back(item.scalar);
+  }
   return names;
 }
 

@@ -87,14 +87,28 @@ std::string implementation_flags(const MpiRequest& request) {
   return join_text(flags, " ");
 }
 
-// Quoted, or empty.
+// One word of the shell, which mpirun splits at blanks; or empty.
 std::string ssh_arguments(const MpiRequest& request) {
   const SshOptions& ssh = request.options.ssh;
   std::vector<std::string> words;
   if (ssh.port) words.push_back(concat("-p ", *ssh.port));
   if (!ssh.identity_file.empty()) words.push_back(concat("-i ", ssh.identity_file));
   if (ssh.host_keys == HostKeyCheck::kNone) words.emplace_back("-o StrictHostKeyChecking=no");
-  return words.empty() ? "" : concat("\"", join_text(words, " "), "\"");
+  if (words.empty()) return "";
+  const std::string quoted = shell_quote(join_text(words, " "));
+  // Double quotes, as the original writes it, where both mean the same.
+  const bool is_plain =
+      quoted.find_first_of("\\$`\"") == quoted.npos && quoted.find('\'', 1) == quoted.size() - 1;
+  return is_plain ? concat("\"", quoted.substr(1, quoted.size() - 2), "\"") : quoted;
+}
+
+// mpirun splits the arguments of ssh at blanks, whatever the shell made of them.
+Status check_identity_file(const MpiRequest& request) {
+  const std::string& path = request.options.ssh.identity_file;
+  if (path.find_first_of(" \t\n\"'\\") == path.npos) return Status::ok();
+  return invalid_argument(
+      concat("--ssh-identity-file '", path,
+             "': mpirun cannot pass a path with blanks, quotes or backslashes"));
 }
 
 std::string ssh_flags(const MpiRequest& request) {
@@ -130,7 +144,7 @@ struct NetworkFlags {
 Result<NetworkFlags> network_flags(const MpiRequest& request) {
   const std::vector<std::string>& names = request.options.network_interfaces;
   if (names.empty()) return NetworkFlags{};
-  const std::string list = join_text(names, ",");
+  const std::string list = shell_quote(join_text(names, ","));
   if (is_open_family(request.implementation)) {
     return NetworkFlags{.mpi = concat(mca(request), "btl_tcp_if_include ", list),
                         .nccl = concat("-x NCCL_SOCKET_IFNAME=", list)};
@@ -155,11 +169,20 @@ std::string output_flags(const MpiRequest& request) {
   return join_text(flags, " ");
 }
 
+// Others cannot be named in a shell, and exist: "ProgramFiles(x86)".
+bool is_shell_name(std::string_view name) {
+  if (name.empty() || (name.front() >= '0' && name.front() <= '9')) return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
 std::string environment_flags(const MpiRequest& request) {
   if (!is_open_family(request.implementation)) return "";
   std::vector<std::string> names;
   for (const std::string& entry : request.environment) {
-    if (is_exportable(entry)) names.push_back(concat("-x ", entry.substr(0, entry.find('='))));
+    const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
+    if (is_exportable(entry) && is_shell_name(name)) names.push_back(concat("-x ", name));
   }
   std::sort(names.begin(), names.end());
   return join_text(names, " ");
@@ -203,6 +226,8 @@ bool is_exportable(std::string_view entry) {
 }
 
 Result<std::string> mpi_command_line(const MpiRequest& request) {
+  HVD_TRY(check_host_names(request.hosts));
+  HVD_TRY(check_identity_file(request));
   HVD_TRY_ASSIGN(const std::string hosts, placement(request));
   HVD_TRY_ASSIGN(const NetworkFlags network, network_flags(request));
   const std::vector<std::string> parts = {

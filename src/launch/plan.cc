@@ -136,8 +136,9 @@ Result<Plan> make_plan(const Options& options, const PlanInputs& inputs) {
                      .ranks = {},
                      .agent_command = {}};
       if (!host.is_local) {
-        entry.agent_command =
-            shell.command_for(host.slots.host, remote.empty() ? inputs.executable : remote);
+        entry.agent_command = shell.command_for(
+            host.slots.host, agent_command(remote.empty() ? inputs.executable : remote),
+            host.ssh_policy);
       }
       plan.hosts.push_back(std::move(entry));
     }

@@ -12,6 +12,7 @@
 #include "launch/hosts.h"
 #include "launch/launch_settings.h"
 #include "launch/options.h"
+#include "launch/ssh_command.h"
 #include "topology/topology.h"
 
 namespace hvd::launch {
@@ -45,6 +46,7 @@ struct Plan {
 struct LocatedHost {
   HostSlots slots;
   bool is_local = true;
+  OwnPolicy ssh_policy = OwnPolicy::kLenient;  // of others
 };
 
 struct PlanInputs {

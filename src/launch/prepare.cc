@@ -11,11 +11,13 @@
 #include "launch/config_file.h"
 #include "launch/local_names.h"
 #include "launch/read_text_file.h"
+#include "launch/ssh_policy.h"
 
 namespace hvd::launch {
 namespace {
 
 constexpr std::chrono::seconds kResolveTime{3};
+constexpr std::chrono::seconds kAskSshTime{20};
 
 // 128 random bits: no other job, of whatever user, has the same name.
 Result<std::string> new_job_id() {
@@ -29,6 +31,22 @@ Result<std::string> new_job_id() {
     text += "0123456789abcdef"[byte & 15];
   }
   return text;
+}
+
+// What ssh's own configuration says about the other hosts.
+Status ask_ssh(const Options& options, const EnvironmentList& environment,
+               std::vector<LocatedHost>& hosts) {
+  HVD_TRY_ASSIGN(const RemoteShell shell, RemoteShell::choose(options, environment, kAskSshTime));
+  std::vector<std::string> names;
+  for (const LocatedHost& host : hosts) {
+    if (!host.is_local) names.push_back(host.slots.host);
+  }
+  const auto policies = find_policies(shell, names, environment, Deadline::after(kAskSshTime));
+  auto policy = policies.begin();
+  for (LocatedHost& host : hosts) {
+    if (!host.is_local) host.ssh_policy = *policy++;
+  }
+  return Status::ok();
 }
 
 }  // namespace
@@ -76,6 +94,7 @@ Result<Prepared> prepare_job(Options options, const EnvironmentList& environment
   HVD_TRY_ASSIGN(std::string job_id, new_job_id());
   HVD_TRY_ASSIGN(std::string executable, own_executable());
   std::vector<LocatedHost> hosts = locate_hosts(found.hosts, hostname);
+  HVD_TRY(ask_ssh(options, environment, hosts));
   HVD_TRY_ASSIGN(Plan plan, make_plan(options, {.hostname = std::move(hostname),
                                                 .job_id = std::move(job_id),
                                                 .executable = std::move(executable),

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/parse.h"
+#include "base/printable.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "launch/command_path.h"
@@ -101,7 +102,7 @@ void RemoteHost::send(FrameKind kind, std::string_view payload) {
 
 void RemoteHost::flush() {
   // A broken pipe shows on the other side, too, with a reason.
-  if (in_.valid() && queue_.flush_some(in_.get()) != 0) {
+  if (in_.valid() && has_greeted_ && queue_.flush_some(in_.get()) != 0) {
     in_.reset();
     queue_.clear();
   }
@@ -138,7 +139,7 @@ void RemoteHost::watch(PollSet& polls, WorkerEvents& events, bool may_read) {
   was_reading_ = may_read;
   if (may_read) polls.watch(out_.get(), POLLIN, [this, &events] { read_frames(events); });
   polls.watch(err_.get(), POLLIN, [this] { read_words(); });
-  if (!queue_.is_empty()) polls.watch(in_.get(), POLLOUT, [this] { flush(); });
+  if (has_greeted_ && !queue_.is_empty()) polls.watch(in_.get(), POLLOUT, [this] { flush(); });
   polls.wake_by(closed_at_ ? *closed_at_ + kFarewellTime : next_heartbeat_);
 }
 
@@ -188,9 +189,10 @@ Status RemoteHost::take(const Frame& frame, WorkerEvents& events) {
       HVD_TRY_ASSIGN(const HelloMessage hello, decode_hello(frame.payload));
       has_greeted_ = true;
       if (hello.version != version_text()) {
-        return precondition_error(concat("it has Horovod ", hello.version, ", here is ",
+        return precondition_error(concat("it has Horovod ", printable(hello.version), ", here is ",
                                          version_text(), ": install the same version"));
       }
+      flush();  // what waited for it
       return Status::ok();
     }
     case FrameKind::kReady:
@@ -199,7 +201,7 @@ Status RemoteHost::take(const Frame& frame, WorkerEvents& events) {
     case FrameKind::kProblem: {
       HVD_TRY_ASSIGN(const ProblemMessage problem, decode_problem(frame.payload));
       exit_code_ = problem.exit_code;
-      return precondition_error(problem.text);
+      return precondition_error(printable(problem.text));
     }
     case FrameKind::kInputTaken: {
       HVD_TRY_ASSIGN(const uint32_t count, decode_number(frame.payload));
@@ -264,7 +266,7 @@ void RemoteHost::on_time(TimePoint time, Nanoseconds silence) {
   settle();
   if (closed_at_ || time < next_heartbeat_) return;
   next_heartbeat_ = time + kHeartbeatPeriod;
-  send(FrameKind::kHeartbeat, {});
+  if (has_greeted_) send(FrameKind::kHeartbeat, {});
   if (has_greeted_ && was_reading_ && time - heard_at_ > silence) {
     const auto span = std::chrono::duration_cast<std::chrono::seconds>(time - heard_at_);
     give_up(concat("nothing was heard from it for ", span.count(), " s"));
@@ -329,8 +331,9 @@ std::string RemoteHost::describe_end() const {
   // Where nothing was explained, what a login shell printed may explain it.
   const std::string_view words = trim(words_);
   const std::string_view noise = has_greeted_ ? std::string_view() : trim(reader_.noise());
-  if (!words.empty()) text += concat("; ", shell, " says: ", words);
-  if (words.empty() && !noise.empty()) text += concat("; it says: ", noise.substr(0, 500));
+  if (!words.empty()) text += concat("; ", shell, " says: ", printable(words));
+  if (words.empty() && !noise.empty())
+    text += concat("; it says: ", printable(noise.substr(0, 500)));
   return text;
 }
 

@@ -30,7 +30,8 @@ class RemoteHost {
  public:
   enum class State { kConnecting, kReady, kRunning, kGone, kLost };
 
-  // Starts ssh. `first_message` is sent as soon as somebody reads.
+  // Starts ssh. `first_message`, which may hold secrets, is sent when the agent has said its hello:
+  // not to a login shell, nor to whatever else runs there.
   static Result<RemoteHost> connect(const HostPlan& plan, const EnvironmentList& environment,
                                     std::string_view first_message, const Signals& signals,
                                     const DescriptorLimit& limit);

@@ -51,6 +51,9 @@ Result<std::optional<std::vector<HostSlots>>> slurm_hosts(const EnvironmentList&
     return invalid_argument(concat(kNodes, "=", *list, " names ", names->size(), " nodes, ", kTasks,
                                    "=", *tasks, " has ", counts->size()));
   }
+  for (const std::string& name : *names) {
+    if (const Status good = check_host_name(name); !good) return blame(kNodes, good);
+  }
   std::vector<HostSlots> hosts;
   for (size_t i = 0; i < names->size(); ++i) add_host(hosts, {(*names)[i], (*counts)[i]});
   return std::optional(std::move(hosts));

@@ -11,6 +11,7 @@
 namespace hvd::launch {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -97,6 +98,34 @@ TEST(LaunchMpi, LargeClustersStartFlat) {
 
   EXPECT_THAT(line_for(Mpi::kOpenMpi, options, hosts),
               HasSubstr("-mca plm_rsh_no_tree_spawn true -mca plm_rsh_num_concurrent 64"));
+}
+
+// Every value of a user stays one word of the shell, or is refused.
+TEST(LaunchMpi, NothingOfTheOptionsIsReadByTheShell) {
+  Options options{.num_proc = 1, .command = {"cmd"}};
+  options.network_interfaces = {"eth0;touch x"};
+  EXPECT_THAT(line_for(Mpi::kOpenMpi, options, {{"a", 1}}),
+              HasSubstr("-mca btl_tcp_if_include 'eth0;touch x' -x NCCL_SOCKET_IFNAME='eth0;touch "
+                        "x'"));
+  EXPECT_THAT(line_for(Mpi::kMpich, options, {{"a", 1}}), HasSubstr("-iface 'eth0;touch x'"));
+  options.network_interfaces = {};
+
+  options.ssh.identity_file = "/keys/$(touch)";
+  EXPECT_THAT(line_for(Mpi::kOpenMpi, options, {{"a", 1}}),
+              HasSubstr("-mca plm_rsh_args '-i /keys/$(touch)'"));
+  EXPECT_THAT(line_for(Mpi::kMpich, options, {{"a", 1}}),
+              ::testing::StartsWith("HYDRA_LAUNCHER_EXTRA_ARGS='-i /keys/$(touch)' mpirun "));
+  for (const char* path : {"my key", "a\"b", "a'b", "a\\b"}) {
+    options.ssh.identity_file = path;
+    EXPECT_THAT(line_for(Mpi::kOpenMpi, options, {{"a", 1}}), HasSubstr("mpirun cannot pass"));
+  }
+  options.ssh.identity_file = "";
+
+  EXPECT_THAT(line_for(Mpi::kOpenMpi, options, {{"a;touch x", 1}}), HasSubstr("expected the name"));
+  EXPECT_THAT(line_for(Mpi::kOpenMpi, options, {{"a", 1}},
+                       {"GOOD=1", "ProgramFiles(x86)=C:", "A;touch x=1", "1X=2", "B%%=3"}),
+              AllOf(HasSubstr(" -x GOOD "), Not(HasSubstr("touch")), Not(HasSubstr("x86")),
+                    Not(HasSubstr("1X")), Not(HasSubstr("B%"))));
 }
 
 TEST(LaunchMpi, WhatAnMpiCannotDoIsNamed) {

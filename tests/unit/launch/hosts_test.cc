@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "launch/assignment.h"
 #include "launch/lsf_hosts.h"
 #include "launch/slurm_hosts.h"
@@ -108,6 +109,46 @@ TEST(LaunchSlurm, AnAllocationIsAListOfHostsButATaskOfSrunIsPlacedAlready) {
   EXPECT_THAT(
       slurm_hosts({"SLURM_JOB_NODELIST=n[1-2]", "SLURM_TASKS_PER_NODE=2"}).status().message(),
       HasSubstr("names 2 nodes"));
+}
+
+// What ssh would take for an option, and a shell for more than a name.
+constexpr const char* kHostileNames[] = {"-oProxyCommand=touch /tmp/x",
+                                         "n1;touch",
+                                         "n1$(id)",
+                                         "n1`id`",
+                                         "n 1",
+                                         "n1\nn2",
+                                         "n1|x",
+                                         "n1&",
+                                         "../n",
+                                         "n1'",
+                                         "n1\"",
+                                         "n1>x",
+                                         "n1\x1b[2J",
+                                         "*"};
+
+TEST(LaunchHosts, NamesAreNamesWhoeverGaveThem) {
+  for (const char* name : {"n1", "node-7.cluster", "10.0.0.1", "fd00::1", "fe80::1%eth0", "a_b"}) {
+    EXPECT_TRUE(check_host_name(name)) << name;
+  }
+  EXPECT_FALSE(check_host_name(""));
+  EXPECT_FALSE(check_host_name(std::string(256, 'n')));
+  for (const char* name : kHostileNames) {
+    const Status status = check_host_name(name);
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << name;
+    EXPECT_THAT(status.message(), ::testing::Not(HasSubstr("\x1b")));
+  }
+}
+
+TEST(LaunchHosts, HostileNamesOfSlurmAndLsfReachNobody) {
+  for (const char* name : kHostileNames) {
+    const auto slurm = slurm_hosts({concat("SLURM_JOB_NODELIST=", name), "SLURM_TASKS_PER_NODE=2"});
+    EXPECT_FALSE(slurm.is_ok()) << name;
+    EXPECT_THAT(slurm.status().message(), HasSubstr("SLURM_")) << name;
+    EXPECT_FALSE(compute_nodes(concat("compute_nodes:\n - \"", name, "\"\n"))) << name;
+  }
+  EXPECT_FALSE(
+      slurm_hosts({"SLURM_JOB_NODELIST=-oProxyCommand=[1-2]", "SLURM_TASKS_PER_NODE=2(x2)"}));
 }
 
 TEST(LaunchLsf, ReadsTheQueries) {

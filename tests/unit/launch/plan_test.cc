@@ -2,8 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <fstream>
+
+#include "base/text.h"
 #include "launch/hosts.h"
+#include "launch/ssh_policy.h"
 
 namespace hvd::launch {
 namespace {
@@ -12,6 +17,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 PlanInputs inputs() {
   return {.hostname = "node7",
@@ -121,6 +127,59 @@ TEST(LaunchPlan, HostKeysAreNotCheckedOnRequestOrInAnMpiJobPod) {
        {make_plan({.num_proc = 4, .command = {"a"}}, pod), make_plan(asked, two_hosts())}) {
     EXPECT_THAT(plan->hosts[1].agent_command, Contains("StrictHostKeyChecking=no"));
   }
+}
+
+TEST(LaunchPlan, SshIsNeverWeakerThanItsOwnConfiguration) {
+  PlanInputs strict = two_hosts();
+  strict.hosts[1].ssh_policy = OwnPolicy::kStrict;
+  PlanInputs pod = strict;
+  pod.environment.emplace_back("K_MPI_JOB_ROLE=launcher");
+
+  for (const auto& inputs : {strict, pod}) {
+    const auto plan = make_plan({.num_proc = 4, .command = {"a"}}, inputs);
+    for (const std::string& word : plan->hosts[1].agent_command) {
+      EXPECT_THAT(word, Not(HasSubstr("StrictHostKeyChecking")));
+      EXPECT_THAT(word, Not(HasSubstr("KnownHosts")));
+    }
+  }
+}
+
+TEST(LaunchPlan, AHostIsNeverAnOptionOfSsh) {
+  const auto plan = make_plan({.num_proc = 4, .command = {"a"}}, two_hosts());
+
+  const std::vector<std::string>& command = plan->hosts[1].agent_command;
+  ASSERT_GE(command.size(), 3u);
+  EXPECT_EQ(command[command.size() - 3], "--");
+  EXPECT_EQ(command[command.size() - 2], "far");
+}
+
+TEST(SshPolicy, IsReadFromWhatSshSays) {
+  EXPECT_EQ(read_policy("port 22\nstricthostkeychecking true\n"), OwnPolicy::kStrict);
+  EXPECT_EQ(read_policy("stricthostkeychecking yes"), OwnPolicy::kStrict);
+  for (const char* word : {"ask", "accept-new", "false", "no", "off"}) {
+    EXPECT_EQ(read_policy(concat("stricthostkeychecking ", word, "\nport 22\n")),
+              OwnPolicy::kLenient);
+  }
+  EXPECT_EQ(read_policy(""), OwnPolicy::kStrict) << "nothing is known, so nothing is weakened";
+  EXPECT_EQ(read_policy("hostname stricthostkeychecking\n"), OwnPolicy::kStrict);
+}
+
+// With a real ssh and a configuration of the test.
+TEST(SshPolicy, AsksTheRealSsh) {
+  if (access("/usr/bin/ssh", X_OK) != 0) GTEST_SKIP() << "ssh is not installed";
+  const std::string path = concat(::testing::TempDir(), "/hvd-ssh-config-", getpid());
+  std::ofstream(path) << "Host strict*\n  StrictHostKeyChecking yes\n";
+  RemoteShell shell{.words = {"/usr/bin/ssh", "-F", path, "-o", "BatchMode=yes"}, .is_ssh = true};
+
+  const auto policies = find_policies(shell, {"strict1", "other", "strict2"}, {"PATH=/usr/bin"},
+                                      Deadline::after(std::chrono::seconds(20)));
+
+  EXPECT_THAT(policies, ElementsAre(OwnPolicy::kStrict, OwnPolicy::kLenient, OwnPolicy::kStrict));
+  shell.words = {"/bin/false"};
+  EXPECT_THAT(
+      find_policies(shell, {"other"}, {"PATH=/usr/bin"}, Deadline::after(std::chrono::seconds(20))),
+      ElementsAre(OwnPolicy::kStrict));
+  ::unlink(path.c_str());
 }
 
 TEST(LaunchPlan, AnotherProgramMayTakeTheConnection) {
