@@ -22,6 +22,7 @@ class JobStore {
   // For HOROVOD_STORE_ADDRESSES.
   std::string addresses() const;
   void watch(PollSet& polls);
+  const net::Visitors& visitors() const { return server_->visitors(); }
 
  private:
   explicit JobStore(std::unique_ptr<store::Server> server) : server_(std::move(server)) {}

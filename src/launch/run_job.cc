@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "launch/audit.h"
 #include "launch/bring_up.h"
 #include "launch/fleet_start.h"
 #include "launch/flush.h"
@@ -32,6 +33,17 @@ void say_ended(const Fleet& fleet, Terminal& terminal) {
                                  state.host, ") ", describe(*state.status), " after ",
                                  describe_span(state.ended_at - state.started_at), "\n"));
   }
+}
+
+// On request; and whenever somebody tried who should not.
+void say_audit(const Prepared& prepared, const Fleet& fleet, Terminal& terminal) {
+  const net::Visitors* visitors = fleet.store ? &fleet.store->visitors() : nullptr;
+  const bool has_refused = visitors != nullptr && visitors->refused() > 0;
+  if (!prepared.options.verbose && !has_refused) return;
+  terminal.err().start_line();
+  terminal.err().append(
+      audit_line({.visitors = visitors,
+                  .tls = get_variable(prepared.plan.environment, "HOROVOD_TLS").value_or("")}));
 }
 
 void say_lost_files(const Fleet& fleet, Terminal& terminal) {
@@ -136,6 +148,7 @@ Result<int> run_job(const Prepared& prepared, const std::string& program, Termin
       Supervisor(fleet, terminal, signals, prepared.settings.termination_grace).run();
 
   if (is_verbose) say_ended(fleet, terminal);
+  say_audit(prepared, fleet, terminal);
   say_lost_files(fleet, terminal);
   const int exit_code = report_end(fleet, end, terminal);
   flush_all(terminal, &signals,

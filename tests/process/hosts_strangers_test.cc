@@ -10,11 +10,13 @@
 #include <sys/stat.h>
 
 #include <cstring>
+#include <deque>
 #include <optional>
 #include <random>
 
 #include "net/handshake.h"
 #include "tests/process/hosts_fixture.h"
+#include "tests/process/strangers.h"
 
 namespace hvd::test {
 namespace {
@@ -27,24 +29,6 @@ using Endpoint = NetworkHosts::Endpoint;
 
 constexpr size_t kOpening = net::kOpeningBytes;                     // message 1 of the handshake
 constexpr size_t kDialled = net::kOpeningBytes + net::kProofBytes;  // and message 3
-
-// Invalid where the endpoint is none that this network reaches.
-UniqueFd connect_to(const Endpoint& endpoint) {
-  if (endpoint.family != AF_INET) return UniqueFd();
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(endpoint.port));
-  ::inet_pton(AF_INET, endpoint.address.c_str(), &address.sin_addr);
-  UniqueFd made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::connect(made.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
-    return UniqueFd();
-  return made;
-}
-
-void send_all(const UniqueFd& socket, const uint8_t* data, size_t bytes) {
-  // It may be closed by now, which is as good.
-  [[maybe_unused]] const ssize_t sent = ::send(socket.get(), data, bytes, MSG_NOSIGNAL);
-}
 
 // What comes until the other end closes the connection, or `enough`. nullopt: neither happened.
 std::optional<Bytes> receive(const UniqueFd& socket, size_t enough = SIZE_MAX) {
@@ -233,6 +217,7 @@ TEST_F(HostsStrangers, ARecordedHandshakeOpensNothing) {
       send_all(stranger, recorded.data(), kOpening);
       const auto answer = receive(stranger, kOpening);
       ASSERT_TRUE(answer.has_value());
+      EXPECT_EQ(answer->size(), 0u) << "a recording was answered";
       send_all(stranger, recorded.data() + kOpening, kDialled - kOpening);
       const auto rest = receive(stranger);
       ASSERT_TRUE(rest.has_value()) << "the recorded proof was not refused";
@@ -244,6 +229,52 @@ TEST_F(HostsStrangers, ARecordedHandshakeOpensNothing) {
   EXPECT_GE(replayed, 2) << "of rank 0 and 1 with rank 2";
   let_go();
   expect_unharmed(job);
+}
+
+TEST_F(HostsStrangers, TenThousandRecordedHandshakesCostTheJobNothing) {
+  constexpr int kReplays = 10'000;
+  Recorder recorder;
+  ASSERT_TRUE(recorder.start("v-hosta"));
+  LaunchedJob job(waiting_job(), {.environment = hosts_->environment()});
+  ASSERT_TRUE(job.wait_for("runs with pid ", 3));
+  std::vector<std::pair<Endpoint, Bytes>> all;
+  for (const Endpoint& endpoint : job_endpoints()) {
+    for (const Bytes& recorded : recorder.diallers_of(endpoint))
+      all.emplace_back(endpoint, recorded);
+  }
+  ASSERT_GE(all.size(), 2u);
+
+  size_t answered = 0;
+  std::deque<UniqueFd> open;  // as many at a time as hold a table of half-open connections
+  for (int i = 0; i < kReplays; ++i) {
+    const auto& [endpoint, recorded] = all[static_cast<size_t>(i) % all.size()];
+    open.push_back(connect_to(endpoint));
+    ASSERT_TRUE(open.back().valid()) << i;
+    send_all(open.back(), recorded.data(), recorded.size());
+    if (open.size() < 200) continue;
+    const auto answer = receive(open.front(), 1);
+    ASSERT_TRUE(answer.has_value()) << i;
+    answered += answer->size();
+    open.pop_front();
+  }
+
+  EXPECT_EQ(answered, 0u);
+  let_go();
+  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+  EXPECT_LT(std::count(job.err().begin(), job.err().end(), '\n'), 60) << "the log was filled";
+}
+
+TEST_F(HostsStrangers, TricklersAndAThousandHalfOpenConnectionsPerPortDoNotKeepAJobFromStarting) {
+  Flood flood(*hosts_, {"", "hosta", "hostb"}, 1000);
+  LaunchedJob job(ranks(3, "hosta:2,hostb:1", {"steps", "3", "8"}),
+                  {.environment = hosts_->environment()});
+
+  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+  flood.stop();
+
+  EXPECT_GE(flood.flooded(), 1u) << "the launcher's store at least";
+  EXPECT_THAT(job.err(), ContainsRegex("audit: ranks 0-1 from [0-9.]*; rank 2 from [0-9.]*; .*; "
+                                       "refused [0-9]* connections"));
 }
 
 TEST_F(HostsStrangers, ARankWithAnotherKeyIsRefusedAndSaysSo) {

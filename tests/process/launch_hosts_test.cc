@@ -279,6 +279,40 @@ TEST_F(LaunchHosts, WhatALoginShellPrintsIsNotTakenForTheAgent) {
   EXPECT_EQ(job.out(), "[0]<stdout>:works\n");
 }
 
+// The key and the environment are not for a login shell that waits for commands.
+TEST_F(LaunchHosts, NothingIsSentBeforeTheAgentHasSpoken) {
+  const std::string heard = directory_ / "heard", script = directory_ / "impostor";
+  std::ofstream(script) << "#!/bin/sh\necho Welcome\nexec cat >" << heard << "\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+
+  LaunchedJob job({"--start-timeout", "3", "-np", "1", "-H", "far:1", "true"},
+                  {.environment = {"HOROVOD_SSH_COMMAND=" + script, "TOKEN=precious"}});
+
+  EXPECT_NE(job.wait(), 0);
+  EXPECT_THAT(job.err(), HasSubstr("no answer within 3 s"));
+  EXPECT_EQ(std::filesystem::file_size(heard), 0u);
+}
+
+TEST_F(LaunchHosts, WordsOfAnotherHostDoNotReachTheTerminalAsCommands) {
+  const std::string script = directory_ / "impostor";
+  std::ofstream(script) << "#!/bin/sh\nprintf '\\033]0;owned\\007 broken' >&2\nexit 3\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+
+  LaunchedJob job({"-np", "1", "-H", "far:1", "true"},
+                  {.environment = {"HOROVOD_SSH_COMMAND=" + script}});
+
+  EXPECT_NE(job.wait(), 0);
+  EXPECT_THAT(job.err(), HasSubstr("\\x1b]0;owned\\x07 broken"));
+  EXPECT_THAT(job.err(), Not(HasSubstr("\x1b]")));
+}
+
+TEST_F(LaunchHosts, TheAuditNamesThoseWhoJoined) {
+  LaunchedJob job({"--verbose", "-np", "1", "-H", "far:1", "true"},
+                  {.environment = stub_.environment()});
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.err(), HasSubstr("horovodrun: audit: one host, no port was open"));
+}
+
 TEST_F(LaunchHosts, ControlCWhileHostsComeUpEndsAtOnce) {
   LaunchedJob job(shell_on("hang:1", 1, "true"), {.environment = stub_.environment()});
   // The stub's name is in its arguments once it runs; before, the signal ends us all the same.

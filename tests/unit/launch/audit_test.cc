@@ -1,0 +1,36 @@
+#include "launch/audit.h"
+
+#include <gmock/gmock.h>
+
+namespace hvd::launch {
+namespace {
+
+using ::testing::HasSubstr;
+
+net::Address at(const char* host) { return *net::parse_host(host, 7); }
+
+TEST(LaunchAudit, SaysWhoJoinedFromWhereAndWhoWasRefused) {
+  net::Visitors visitors;
+  for (const int32_t rank : {0, 1, 2, 5}) visitors.note_admitted(rank, at("10.0.0.1"));
+  visitors.note_admitted(3, at("fd00::2"));
+  visitors.note_refused(at("10.0.0.8"));
+  for (int i = 0; i < 3; ++i) visitors.note_refused(at("10.0.0.9"));
+
+  EXPECT_EQ(
+      audit_line({.visitors = &visitors, .tls = "1"}),
+      "horovodrun: audit: ranks 0-2,5 from 10.0.0.1; rank 3 from fd00::2; key random for this "
+      "job, through ssh; HOROVOD_TLS is 1; refused 4 connections (3 from 10.0.0.9, 1 from "
+      "10.0.0.8) at the job's store\n");
+}
+
+TEST(LaunchAudit, SaysThatNothingHappened) {
+  const net::Visitors visitors;
+
+  EXPECT_THAT(audit_line({.visitors = &visitors, .tls = ""}),
+              HasSubstr("nobody joined; key random for this job, through ssh; HOROVOD_TLS is not "
+                        "set; nobody was refused"));
+  EXPECT_THAT(audit_line({}), HasSubstr("one host, no port was open"));
+}
+
+}  // namespace
+}  // namespace hvd::launch
