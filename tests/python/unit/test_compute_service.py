@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from horovod.runner.common.service._guests import RefusalLog
 from horovod.runner.common.service._messages import MAX_BODY_BYTES, StrangerError, greet
 from horovod.runner.common.service.compute_service import ComputeClient, ComputeService
 from horovod.runner.common.util.network import NoValidAddressesFound
@@ -249,6 +250,78 @@ def test_many_silent_strangers_do_not_keep_others_out(service):
     assert time.monotonic() - begin < WAIT_SECONDS
     for stranger in strangers:
         stranger.close()
+
+
+class Tricklers:
+    """Connections that send a byte now and then, and so keep every single wait short."""
+
+    def __init__(self, address: tuple[str, int], count: int) -> None:
+        self._sockets = [socket.create_connection(address, WAIT_SECONDS) for _ in range(count)]
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._trickle, daemon=True)
+        self._thread.start()
+
+    def _trickle(self) -> None:
+        while not self._is_over.wait(0.02):
+            for one in self._sockets:
+                with contextlib.suppress(OSError):
+                    one.send(b"x")
+
+    def __enter__(self) -> list[socket.socket]:
+        return self._sockets
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join(WAIT_SECONDS)
+        for one in self._sockets:
+            one.close()
+
+
+def test_bytes_that_trickle_do_not_lengthen_the_greeting(service, monkeypatch):
+    monkeypatch.setattr("horovod.runner.common.service._server._GREETING_SECONDS", 0.3)
+
+    with Tricklers(loopback(service), 1) as (slow,):
+        begin = time.monotonic()
+        with contextlib.suppress(ConnectionError):
+            slow.recv(1)
+
+    # 64 bytes at 20 ms would take 1.3 s, and each of them would start the 0.3 s anew.
+    assert time.monotonic() - begin < 1.0
+
+
+def test_the_oldest_silent_stranger_makes_room(monkeypatch):
+    monkeypatch.setattr("horovod.runner.common.service._server._MOST_CONNECTIONS", 8)
+    monkeypatch.setattr("horovod.runner.common.service._server._GREETING_SECONDS", 600.0)
+    crowded = ComputeService(2, 2, KEY)
+
+    with Tricklers(loopback(crowded), 20) as strangers:
+        ComputeClient(crowded.addresses(), KEY).register_worker_for_dispatcher(0, 0)
+        assert_closed(strangers[0])
+
+    crowded.shutdown()
+
+
+def test_strangers_cannot_keep_the_service_from_closing(monkeypatch):
+    monkeypatch.setattr("horovod.runner.common.service._server._MOST_CONNECTIONS", 4)
+    monkeypatch.setattr("horovod.runner.common.service._server._GREETING_SECONDS", 600.0)
+    crowded = ComputeService(2, 2, KEY)
+
+    with Tricklers(loopback(crowded), 12):
+        begin = time.monotonic()
+        crowded.shutdown()
+
+    assert time.monotonic() - begin < 5.0
+
+
+def test_refusals_do_not_fill_the_log(caplog):
+    log = RefusalLog()
+
+    for _ in range(1000):
+        log.note("the other end has another key")
+
+    assert log.count == 1000
+    assert len(caplog.records) == 9
+    assert "1 more connections were refused, 9 in all" in caplog.text
 
 
 def test_the_greeting_needs_the_key():

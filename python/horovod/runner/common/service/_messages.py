@@ -12,6 +12,7 @@ import json
 import secrets
 import socket
 import struct
+import time
 from typing import Any
 
 from horovod.runner.common.util.secret import DIGEST_LENGTH_BYTES, check_digest, compute_digest
@@ -27,9 +28,16 @@ class StrangerError(Exception):
     """The other end does not have the key, or does not speak this protocol."""
 
 
-def _receive(connection: socket.socket, count: int) -> bytes:
+def _receive(connection: socket.socket, count: int, deadline: float | None) -> bytes:
+    """Read all bytes before the deadline (time.monotonic); None: the socket's timeout bounds each wait."""
     parts = bytearray()
     while len(parts) < count:
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                message = f"only {len(parts)} of {count} bytes came in time"
+                raise StrangerError(message)
+            connection.settimeout(left)
         part = connection.recv(count - len(parts))
         if not part:
             message = f"the connection ended after {len(parts)} of {count} bytes"
@@ -39,7 +47,7 @@ def _receive(connection: socket.socket, count: int) -> bytes:
 
 
 class Session:
-    """One connection after the greeting; the timeout of the socket bounds every step."""
+    """One connection after the greeting; the timeout of the socket bounds every step without a deadline."""
 
     def __init__(self, connection: socket.socket, key: bytes, numbers: bytes) -> None:
         """Remember the numbers of both ends, in the order of the greeting."""
@@ -51,9 +59,9 @@ class Session:
         """Say what is asked."""
         self._send(_QUESTION, body)
 
-    def receive_question(self) -> Any:
-        """Return what is asked."""
-        return self._receive(_QUESTION)
+    def receive_question(self, deadline: float | None = None) -> Any:
+        """Return what is asked; all of it comes before the deadline."""
+        return self._receive(_QUESTION, deadline)
 
     def send_answer(self, body: Any) -> None:
         """Answer."""
@@ -61,7 +69,7 @@ class Session:
 
     def receive_answer(self) -> Any:
         """Return the answer."""
-        return self._receive(_ANSWER)
+        return self._receive(_ANSWER, None)
 
     def _send(self, label: bytes, body: Any) -> None:
         text = json.dumps(body).encode()
@@ -71,13 +79,13 @@ class Session:
         digest = compute_digest(self._key, label + self._numbers + text)
         self._connection.sendall(_LENGTH.pack(len(text)) + digest + text)
 
-    def _receive(self, label: bytes) -> Any:
-        head = _receive(self._connection, _LENGTH.size + DIGEST_LENGTH_BYTES)
+    def _receive(self, label: bytes, deadline: float | None) -> Any:
+        head = _receive(self._connection, _LENGTH.size + DIGEST_LENGTH_BYTES, deadline)
         (length,) = _LENGTH.unpack(head[: _LENGTH.size])
         if length > MAX_BODY_BYTES:
             message = f"the other end announces {length} bytes, at most {MAX_BODY_BYTES} are taken"
             raise StrangerError(message)
-        text = _receive(self._connection, length)
+        text = _receive(self._connection, length, deadline)
         if not check_digest(self._key, label + self._numbers + text, head[_LENGTH.size :]):
             message = "a message was changed on its way"
             raise StrangerError(message)
@@ -88,7 +96,7 @@ def greet(connection: socket.socket, key: bytes) -> Session:
     """Begin a connection as the one who asks."""
     mine = secrets.token_bytes(_NUMBER_BYTES)
     connection.sendall(mine + compute_digest(key, _HELLO + mine))
-    reply = _receive(connection, _NUMBER_BYTES + DIGEST_LENGTH_BYTES)
+    reply = _receive(connection, _NUMBER_BYTES + DIGEST_LENGTH_BYTES, None)
     numbers = mine + reply[:_NUMBER_BYTES]
     if not check_digest(key, _WELCOME + numbers, reply[_NUMBER_BYTES:]):
         message = "the service has another key"
@@ -96,9 +104,9 @@ def greet(connection: socket.socket, key: bytes) -> Session:
     return Session(connection, key, numbers)
 
 
-def welcome(connection: socket.socket, key: bytes) -> Session:
-    """Begin a connection as the one who answers."""
-    hello = _receive(connection, _NUMBER_BYTES + DIGEST_LENGTH_BYTES)
+def welcome(connection: socket.socket, key: bytes, deadline: float | None = None) -> Session:
+    """Begin a connection as the one who answers; the whole greeting comes before the deadline."""
+    hello = _receive(connection, _NUMBER_BYTES + DIGEST_LENGTH_BYTES, deadline)
     theirs = hello[:_NUMBER_BYTES]
     if not check_digest(key, _HELLO + theirs, hello[_NUMBER_BYTES:]):
         message = "the other end has another key"

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import selectors
 import socket
 import threading
+import time
 from collections.abc import Callable, Collection
 from typing import Any
 
 from horovod.runner.util.network import local_addresses
 
+from ._guests import Guests, RefusalLog
 from ._messages import StrangerError, welcome
 
-_LOG = logging.getLogger(__name__)
-
-_GREETING_SECONDS = 5.0
+_GREETING_SECONDS = 5.0  # for the greeting and the question together, however slowly they come
 _MOST_CONNECTIONS = 1024
 _END_SECONDS = 10.0
 
@@ -38,7 +37,8 @@ class Server:
             raise ValueError(message)
         self._key = key
         self._answer = answer
-        self._room = threading.Semaphore(_MOST_CONNECTIONS)
+        self._guests = Guests(_MOST_CONNECTIONS)
+        self.refusals = RefusalLog()
         self._handlers: set[threading.Thread] = set()
         self._lock = threading.Lock()
         self._selector = selectors.DefaultSelector()
@@ -56,13 +56,15 @@ class Server:
         return {interface: list(pairs) for interface, pairs in self._addresses.items()}
 
     def close(self) -> None:
-        """Take no more connections, and let those that are there end."""
+        """Take no more connections, end those that have not asked yet, and give the others time to end."""
+        deadline = time.monotonic() + _END_SECONDS
         self._wake.close()
         self._thread.join(_END_SECONDS)
+        self._guests.hang_up()
         with self._lock:
             handlers = list(self._handlers)
         for handler in handlers:
-            handler.join(_END_SECONDS)
+            handler.join(max(0.0, deadline - time.monotonic()))
 
     def _listen(self, address: str) -> tuple[str, int]:
         listener = socket.create_server((address, 0), backlog=_MOST_CONNECTIONS)
@@ -77,18 +79,17 @@ class Server:
             if None in ready:
                 break
             for listener in ready:
-                self._room.acquire()  # strangers make room within seconds
-                try:
-                    connection, _ = listener.accept()
-                except OSError:
-                    self._room.release()
-                    continue
-                self._start(connection)
+                with contextlib.suppress(OSError):  # it is gone again
+                    self._start(listener.accept()[0])
         for entry in list(self._selector.get_map().values()):
             entry.fileobj.close()  # type: ignore[union-attr]
         self._selector.close()
 
     def _start(self, connection: socket.socket) -> None:
+        if not self._guests.add(connection):
+            self.refusals.note("there is no room for more connections")
+            connection.close()
+            return
         handler = threading.Thread(target=self._serve, args=[connection], daemon=True)
         with self._lock:
             self._handlers.add(handler)
@@ -97,12 +98,16 @@ class Server:
     def _serve(self, connection: socket.socket) -> None:
         try:
             with connection, contextlib.suppress(OSError):
+                deadline = time.monotonic() + _GREETING_SECONDS
+                session = welcome(connection, self._key, deadline)
+                question = session.receive_question(deadline)
+                self._guests.has_asked(connection)
+                answer = self._answer(question)
                 connection.settimeout(_GREETING_SECONDS)
-                session = welcome(connection, self._key)
-                session.send_answer(self._answer(session.receive_question()))
+                session.send_answer(answer)
         except (StrangerError, ValueError) as error:
-            _LOG.warning("a connection was refused: %s", error)
+            self.refusals.note(error)
         finally:
+            self._guests.remove(connection)
             with self._lock:
                 self._handlers.discard(threading.current_thread())
-            self._room.release()
