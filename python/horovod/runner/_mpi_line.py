@@ -7,8 +7,9 @@ Parts are separated by one space each, empty ones included.
 
 from __future__ import annotations
 
-import shlex
+import re
 from collections.abc import Collection, Iterable, Sequence
+from shlex import quote
 from typing import Any
 
 from .common.util.env import is_exportable
@@ -22,6 +23,7 @@ IMPI_IMPL = "IntelMPI"
 LARGE_CLUSTER_THRESHOLD = 64
 
 _HYDRA = (MPICH_IMPL, IMPI_IMPL)
+_HARMLESS = re.compile(r"[\w@%+=:,./ -]*", re.ASCII)
 
 
 def _hydra_hosts(hosts: str) -> str:
@@ -30,7 +32,7 @@ def _hydra_hosts(hosts: str) -> str:
     if len({host.slots for host in parsed}) != 1:
         message = f"mpirun of the MPICH family needs the same number of slots on every host, got {hosts}"
         raise ValueError(message)
-    return f"-ppn {parsed[0].slots} -hosts {','.join(host.hostname for host in parsed)}"
+    return f"-ppn {parsed[0].slots} -hosts {quote(','.join(host.hostname for host in parsed))}"
 
 
 def _ssh_arguments(settings: Any) -> str:
@@ -39,7 +41,11 @@ def _ssh_arguments(settings: Any) -> str:
         words.append(f"-p {settings.ssh_port}")
     if settings.ssh_identity_file:
         words.append(f"-i {settings.ssh_identity_file}")
-    return f'"{" ".join(words)}"' if words else ""
+    line = " ".join(words)
+    # Double quotes, as the original writes it, where a shell reads nothing inside them.
+    if _HARMLESS.fullmatch(line):
+        return f'"{line}"' if line else ""
+    return quote(line)
 
 
 def _hydra_parts(
@@ -58,9 +64,9 @@ def _hydra_parts(
     before = ["-l", f"-np {settings.num_proc}", _hydra_hosts(hosts)]
     after = [
         ssh_flags,
-        f"-iface {nics[0]}" if nics else "",
-        f"-genv NCCL_SOCKET_IFNAME={nics[0]}" if nics else "",
-        f"-outfile-pattern {settings.output_filename}" if settings.output_filename else "",
+        f"-iface {quote(nics[0])}" if nics else "",
+        f"-genv NCCL_SOCKET_IFNAME={quote(nics[0])}" if nics else "",
+        f"-outfile-pattern {quote(settings.output_filename)}" if settings.output_filename else "",
         "",  # it exports every variable by itself
     ]
     return program, before, after
@@ -76,17 +82,17 @@ def _open_parts(
     if len(names) >= LARGE_CLUSTER_THRESHOLD:
         flags += [f"{mca} plm_rsh_no_tree_spawn true", f"{mca} plm_rsh_num_concurrent {len(names)}"]
     ssh = _ssh_arguments(settings)
-    output = [f"--output-filename {settings.output_filename}"] if settings.output_filename else []
+    output = [f"--output-filename {quote(settings.output_filename)}"] if settings.output_filename else []
     if settings.prefix_output_with_timestamp:
         output.append("--timestamp-output")
-    interfaces = ",".join(nics)
-    before = ["--allow-run-as-root --tag-output", f"-np {settings.num_proc}", f"-H {hosts}"]
+    interfaces = quote(",".join(nics))
+    before = ["--allow-run-as-root --tag-output", f"-np {settings.num_proc}", f"-H {quote(hosts)}"]
     after = [
         f"{mca} {shell}_args {ssh}" if ssh else "",
         f"{mca} btl_tcp_if_include {interfaces}" if nics else "",
         f"-x NCCL_SOCKET_IFNAME={interfaces}" if nics else "",
         " ".join(output),
-        " ".join(f"-x {name}" for name in sorted(variables) if is_exportable(name)),
+        " ".join(f"-x {name}" for name in sorted(variables) if is_exportable(name) and name.isidentifier()),
     ]
     return before, after
 
@@ -117,6 +123,6 @@ def mpirun_line(
         " ".join(own),
         *after,
         settings.extra_mpi_args or "",
-        " ".join(shlex.quote(str(word)) for word in command),
+        " ".join(quote(str(word)) for word in command),
     ]
     return " ".join(parts)
