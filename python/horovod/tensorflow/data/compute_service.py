@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -93,11 +94,29 @@ class TfDataServiceConfig:
 
     @staticmethod
     def read(filename: str, wait_for_file_creation: bool = False) -> TfDataServiceConfig:
-        """Read what write has written; if asked to, wait for the file, as long as that takes."""
+        """Read what write has written; if asked to, wait for the file, as long as that takes.
+
+        The file says whom this process asks for data: it has to belong to this user, and others may neither
+        read nor write it.
+        """
         path = Path(filename)
         while wait_for_file_creation and not path.exists():
             time.sleep(_POLL_SECONDS)
-        return TfDataServiceConfig.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        return TfDataServiceConfig.from_dict(json.loads(_read_own_file(path)))
+
+
+def _read_own_file(path: Path) -> str:
+    """Read a file that nobody else can have written; what was looked at is what is read."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), encoding="utf-8") as file:
+        state = os.fstat(file.fileno())
+        if state.st_uid != os.geteuid():
+            message = f"{path} belongs to user {state.st_uid}, expected user {os.geteuid()}"
+            raise PermissionError(message)
+        if state.st_mode & 0o077:
+            mode = stat.S_IMODE(state.st_mode)
+            message = f"others may read or write {path}: expected mode 0600, got {mode:04o}"
+            raise PermissionError(message)
+        return file.read()
 
 
 def _dispatcher_of(config: TfDataServiceConfig, rank: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -169,6 +170,21 @@ def test_the_example(tmp_path):
         assert compute.end() == 0, compute.output
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
+def test_a_configuration_of_somebody_else_is_not_read(tmp_path):
+    from horovod.tensorflow.data.compute_service import TfDataServiceConfig
+
+    path, link = tmp_path / "compute.json", tmp_path / "link.json"
+    TfDataServiceConfig(1, 1, "training", {"eth0": [("10.0.0.1", 7)]}, b"key").write(str(path))
+    link.symlink_to(path)
+    with pytest.raises(OSError, match="link"):
+        TfDataServiceConfig.read(str(link))
+    os.chown(path, 65534, 65534)
+
+    with pytest.raises(PermissionError, match="belongs to user 65534, expected user 0"):
+        TfDataServiceConfig.read(str(path))
+
+
 def test_the_configuration_in_a_file(tmp_path):
     from horovod.tensorflow.data.compute_service import TfDataServiceConfig
 
@@ -181,6 +197,10 @@ def test_the_configuration_in_a_file(tmp_path):
     assert json.loads(path.read_text())["key"] == "01ff"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [entry.name for entry in tmp_path.iterdir()] == ["compute.json"]
+    path.chmod(0o640)
+    with pytest.raises(PermissionError, match="expected mode 0600, got 0640"):
+        TfDataServiceConfig.read(str(path))
+    path.chmod(0o600)
     path.write_text("{}")
     with pytest.raises(ValueError, match="no configuration of a tf"):
         TfDataServiceConfig.read(str(path))
