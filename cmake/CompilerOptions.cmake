@@ -42,6 +42,17 @@ else()
   endif()
 endif()
 
+# Damage to the stack, calls that overrun a buffer and tables that could be overwritten are noticed or prevented; the
+# compilers of some distributions do so by themselves, others do not. tests/package/hardening_test.cc looks at the result.
+add_compile_options(-fstack-protector-strong)
+if(NOT HVD_SANITIZE)  # which look at the same calls more closely
+  add_compile_options($<$<CONFIG:Release,RelWithDebInfo>:-U_FORTIFY_SOURCE>
+                      $<$<CONFIG:Release,RelWithDebInfo>:-D_FORTIFY_SOURCE=2>)
+endif()
+add_link_options(-Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES CXX)  # programs at random addresses, as libraries are
+
 if(HVD_SANITIZE)
   foreach(sanitizer IN LISTS HVD_SANITIZE)
     add_compile_options(-fsanitize=${sanitizer})
