@@ -282,7 +282,7 @@ TEST_F(LaunchHosts, WhatALoginShellPrintsIsNotTakenForTheAgent) {
 // The key and the environment are not for a login shell that waits for commands.
 TEST_F(LaunchHosts, NothingIsSentBeforeTheAgentHasSpoken) {
   const std::string heard = directory_ / "heard", script = directory_ / "impostor";
-  std::ofstream(script) << "#!/bin/sh\necho Welcome\nexec cat >" << heard << "\n";
+  std::ofstream(script) << "#!/bin/sh\necho Welcome\nexec 4>&1\nexec cat >" << heard << "\n";
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
 
   LaunchedJob job({"--start-timeout", "3", "-np", "1", "-H", "far:1", "true"},

@@ -14,15 +14,17 @@
 namespace hvd::test {
 
 // Invalid where the endpoint is none that this network reaches.
-inline UniqueFd connect_to(const NetworkHosts::Endpoint& endpoint) {
+inline UniqueFd connect_to(const NetworkHosts::Endpoint& endpoint, int more_flags = 0) {
   if (endpoint.family != AF_INET) return UniqueFd();
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(endpoint.port));
   ::inet_pton(AF_INET, endpoint.address.c_str(), &address.sin_addr);
-  UniqueFd made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::connect(made.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+  UniqueFd made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | more_flags, 0));
+  if (::connect(made.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 &&
+      errno != EINPROGRESS) {
     return UniqueFd();
+  }
   return made;
 }
 
@@ -43,12 +45,14 @@ class Flood {
     ::setrlimit(RLIMIT_NOFILE, &limit);
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
-  void stop() {
-    thread_.request_stop();
-    thread_.join();
+  // Waits until so many ports have got all their strangers.
+  bool reaches(size_t ports) const {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (flooded_.load() < ports && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    return flooded_.load() >= ports;
   }
-  // How many ports got all their strangers.
-  size_t flooded() const { return flooded_.load(); }
 
  private:
   void run(const std::stop_token& stop) {
@@ -66,7 +70,8 @@ class Flood {
   void flood(const NetworkHosts::Endpoint& endpoint, const std::stop_token& stop) {
     size_t made = 0;
     for (size_t i = 0; i < count_ && !stop.stop_requested(); ++i) {
-      sockets_.push_back(connect_to(endpoint));
+      // A full backlog must not make the flood wait.
+      sockets_.push_back(connect_to(endpoint, SOCK_NONBLOCK));
       if (sockets_.back().valid()) ++made;
     }
     if (made == count_) ++flooded_;

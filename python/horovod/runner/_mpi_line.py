@@ -66,7 +66,7 @@ def _hydra_parts(
         ssh_flags,
         f"-iface {quote(nics[0])}" if nics else "",
         f"-genv NCCL_SOCKET_IFNAME={quote(nics[0])}" if nics else "",
-        f"-outfile-pattern {quote(settings.output_filename)}" if settings.output_filename else "",
+        f"-outfile-pattern {settings.output_filename}" if settings.output_filename else "",
         "",  # it exports every variable by itself
     ]
     return program, before, after
@@ -82,7 +82,7 @@ def _open_parts(
     if len(names) >= LARGE_CLUSTER_THRESHOLD:
         flags += [f"{mca} plm_rsh_no_tree_spawn true", f"{mca} plm_rsh_num_concurrent {len(names)}"]
     ssh = _ssh_arguments(settings)
-    output = [f"--output-filename {quote(settings.output_filename)}"] if settings.output_filename else []
+    output = [f"--output-filename {settings.output_filename}"] if settings.output_filename else []
     if settings.prefix_output_with_timestamp:
         output.append("--timestamp-output")
     interfaces = quote(",".join(nics))

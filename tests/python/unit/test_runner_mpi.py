@@ -104,6 +104,19 @@ def test_the_line_carries_what_was_given() -> None:
     )
 
 
+def test_hosts_interfaces_and_names_are_not_read_by_the_shell() -> None:
+    env = {"GOOD": "1", "A;touch x": "2", "ProgramFiles(x86)": "3"}
+
+    line = line_of(settings(hosts="a;touch x:2", ssh_identity_file="$(touch)"), nics=["eth0`id`"], env=env)
+
+    assert "-H 'a;touch x:2' " in line
+    assert "-mca plm_rsh_args '-i $(touch)' " in line
+    assert "-mca btl_tcp_if_include 'eth0`id`' -x NCCL_SOCKET_IFNAME='eth0`id`' " in line
+    assert " -x GOOD " in line
+    assert "touch x=" not in line
+    assert "x86" not in line
+
+
 def test_many_hosts_are_reached_at_once() -> None:
     hosts = ",".join(["localhost:1"] * module._LARGE_CLUSTER_THRESHOLD)
 
