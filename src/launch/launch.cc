@@ -8,16 +8,16 @@
 
 #include "base/text.h"
 #include "base/version.h"
-#include "launch/agent.h"
-#include "launch/check_build.h"
-#include "launch/command_path.h"
-#include "launch/doctor.h"
-#include "launch/exit_status.h"
-#include "launch/flush.h"
-#include "launch/foreign_launch.h"
-#include "launch/help.h"
-#include "launch/prepare.h"
-#include "launch/run_job.h"
+#include "launch/agent/agent.h"
+#include "launch/doctor/check_build.h"
+#include "launch/doctor/doctor.h"
+#include "launch/job/run_job.h"
+#include "launch/options/help.h"
+#include "launch/os/command_path.h"
+#include "launch/os/exit_status.h"
+#include "launch/output/flush.h"
+#include "launch/plan/foreign_launch.h"
+#include "launch/plan/prepare.h"
 
 namespace hvd::launch {
 namespace {

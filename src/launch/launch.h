@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "launch/environment_list.h"
+#include "launch/os/environment_list.h"
 
 namespace hvd::launch {
 

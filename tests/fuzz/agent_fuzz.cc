@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "launch/agent_message.h"
-#include "launch/doctor_facts.h"
-#include "launch/doctor_probe.h"
+#include "launch/doctor/doctor_facts.h"
+#include "launch/doctor/doctor_probe.h"
+#include "launch/link/agent_message.h"
 
 namespace {
 

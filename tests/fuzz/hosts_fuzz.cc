@@ -6,11 +6,11 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "launch/hosts.h"
-#include "launch/lsf_hosts.h"
-#include "launch/mpi_command.h"
-#include "launch/shell_words.h"
-#include "launch/slurm_hosts.h"
+#include "launch/os/shell_words.h"
+#include "launch/plan/hosts.h"
+#include "launch/plan/lsf_hosts.h"
+#include "launch/plan/mpi_command.h"
+#include "launch/plan/slurm_hosts.h"
 
 namespace {
 

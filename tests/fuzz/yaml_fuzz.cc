@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "launch/config_file.h"
-#include "launch/yaml.h"
+#include "launch/options/config_file.h"
+#include "launch/options/yaml.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

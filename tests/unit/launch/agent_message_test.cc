@@ -1,11 +1,11 @@
-#include "launch/agent_message.h"
+#include "launch/link/agent_message.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "launch/doctor_facts.h"
-#include "launch/doctor_report.h"
+#include "launch/doctor/doctor_facts.h"
+#include "launch/doctor/doctor_report.h"
 
 namespace hvd::launch {
 namespace {

@@ -1,4 +1,4 @@
-#include "launch/audit.h"
+#include "launch/job/audit.h"
 
 #include <gmock/gmock.h>
 

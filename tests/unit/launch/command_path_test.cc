@@ -1,4 +1,4 @@
-#include "launch/command_path.h"
+#include "launch/os/command_path.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
-#include "launch/config_file.h"
+#include "launch/options/config_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/yaml.h"
+#include "launch/options/yaml.h"
 
 namespace hvd::launch {
 namespace {

@@ -1,5 +1,5 @@
 // Whom the last line of horovodrun blames: the rank that failed first, not the first that noticed.
-#include "launch/culprit.h"
+#include "launch/job/culprit.h"
 
 #include <gtest/gtest.h>
 

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <csignal>
 
-#include "launch/exit_status.h"
-#include "launch/process_state.h"
-#include "launch/report.h"
-#include "launch/termination.h"
+#include "launch/job/report.h"
+#include "launch/os/exit_status.h"
+#include "launch/os/process_state.h"
+#include "launch/ranks/termination.h"
 
 namespace hvd::launch {
 namespace {

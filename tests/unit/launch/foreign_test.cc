@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/engine_comparison.h"
-#include "launch/json_text.h"
-#include "launch/jsrun_command.h"
-#include "launch/mpi_command.h"
-#include "launch/shell_words.h"
+#include "launch/doctor/engine_comparison.h"
+#include "launch/os/shell_words.h"
+#include "launch/plan/json_text.h"
+#include "launch/plan/jsrun_command.h"
+#include "launch/plan/mpi_command.h"
 
 namespace hvd::launch {
 namespace {

@@ -1,12 +1,12 @@
-#include "launch/hosts.h"
+#include "launch/plan/hosts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "launch/assignment.h"
-#include "launch/lsf_hosts.h"
-#include "launch/slurm_hosts.h"
+#include "launch/plan/assignment.h"
+#include "launch/plan/lsf_hosts.h"
+#include "launch/plan/slurm_hosts.h"
 
 namespace hvd::launch {
 namespace {

@@ -1,9 +1,9 @@
-#include "launch/line_prefixer.h"
+#include "launch/output/line_prefixer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/output_tail.h"
+#include "launch/output/output_tail.h"
 
 namespace hvd::launch {
 namespace {

@@ -1,10 +1,10 @@
-#include "launch/options.h"
+#include "launch/options/options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/help.h"
-#include "launch/option_table.h"
+#include "launch/options/help.h"
+#include "launch/options/option_table.h"
 
 namespace hvd::launch {
 namespace {

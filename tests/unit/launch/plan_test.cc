@@ -1,4 +1,4 @@
-#include "launch/plan.h"
+#include "launch/plan/plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "base/text.h"
-#include "launch/hosts.h"
-#include "launch/ssh_policy.h"
+#include "launch/plan/hosts.h"
+#include "launch/plan/ssh_policy.h"
 
 namespace hvd::launch {
 namespace {

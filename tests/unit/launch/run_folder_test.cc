@@ -1,4 +1,4 @@
-#include "launch/run_folder.h"
+#include "launch/link/run_folder.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "launch/agent_message.h"
+#include "launch/link/agent_message.h"
 
 namespace hvd::launch {
 namespace {

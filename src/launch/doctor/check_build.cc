@@ -1,0 +1,84 @@
+#include "launch/doctor/check_build.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/parse.h"
+#include "base/text.h"
+#include "base/version.h"
+#include "launch/os/command_path.h"
+#include "launch/os/run_program.h"
+#include "launch/plan/prepare.h"
+
+namespace hvd::launch {
+namespace {
+
+constexpr std::chrono::seconds kPythonTime{20};
+constexpr char kAskPython[] =
+    "import importlib.util as u\n"
+    "print(' '.join(n for n in ('tensorflow', 'torch', 'mxnet') if u.find_spec(n)))";
+
+void append_section(std::string& text, std::string_view title,
+                    const std::vector<BuildItem>& items) {
+  text += concat("\n", title, ":\n");
+  for (const BuildItem& item : items) {
+    text += concat("    ", item.is_available ? "[X] " : "[ ] ", item.name, "\n");
+  }
+}
+
+// The one that this program was installed with comes first: its environment need not be activated.
+std::vector<std::string> pythons_to_ask() {
+  std::vector<std::string> pythons;
+  if (const auto own = own_executable()) {
+    const std::filesystem::path beside = std::filesystem::path(*own).replace_filename("python");
+    if (::access(beside.c_str(), X_OK) == 0) pythons.push_back(beside.string());
+  }
+  pythons.insert(pythons.end(), {"python", "python3"});
+  return pythons;
+}
+
+}  // namespace
+
+BuildFacts find_build_facts(const EnvironmentList& environment) {
+  BuildFacts facts;
+  std::string found;
+  for (const std::string& python : pythons_to_ask()) {
+    const auto output =
+        run_program({python, "-c", kAskPython}, environment, Deadline::after(kPythonTime));
+    if (output && output->status.is_success()) {
+      found = concat(" ", trim(output->out), " ");
+      facts.notes.push_back(concat(python, " has:", found));
+      break;
+    }
+    facts.notes.push_back(
+        concat("cannot ask ", python, ": ",
+               output ? std::string(trim(output->err)) : output.status().message()));
+  }
+  const auto has = [&](std::string_view module) {
+    return found.find(concat(" ", module, " ")) != std::string::npos;
+  };
+  const CommandPath mpirun =
+      find_command("mpirun", get_variable(environment, "PATH").value_or("/usr/bin:/bin"));
+  const bool has_mpi = mpirun.problem == CommandProblem::kNone;
+  facts.notes.push_back(has_mpi ? concat("mpirun is ", mpirun.path) : mpirun.reason);
+  // The embedded engine takes the place of Gloo: it needs nothing that could be missing.
+  facts.frameworks = {
+      {"TensorFlow", has("tensorflow")}, {"PyTorch", has("torch")}, {"MXNet", has("mxnet")}};
+  facts.controllers = {{"MPI", has_mpi}, {"Gloo", true}};
+  facts.operations = {
+      {"NCCL", false}, {"DDL", false}, {"CCL", false}, {"MPI", has_mpi}, {"Gloo", true}};
+  return facts;
+}
+
+std::string check_build_text(const BuildFacts& facts) {
+  std::string text = concat("Horovod v", version_text(), ":\n");
+  append_section(text, "Available Frameworks", facts.frameworks);
+  append_section(text, "Available Controllers", facts.controllers);
+  append_section(text, "Available Tensor Operations", facts.operations);
+  return text;
+}
+
+}  // namespace hvd::launch

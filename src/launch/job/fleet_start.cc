@@ -1,0 +1,159 @@
+#include "launch/job/fleet_start.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+
+#include "base/text.h"
+#include "launch/link/agent_message.h"
+#include "launch/output/output_files.h"
+
+namespace hvd::launch {
+namespace {
+
+constexpr char kStoreVariable[] = "HOROVOD_STORE_ADDRESSES";
+
+LabelStyle label_style(int fd, const EnvironmentList& environment) {
+  const bool is_unwanted = !get_variable(environment, "NO_COLOR").value_or("").empty() ||
+                           get_variable(environment, "TERM").value_or("dumb") == "dumb";
+  return ::isatty(fd) == 1 && !is_unwanted ? LabelStyle::kColoured : LabelStyle::kPlain;
+}
+
+Result<std::string> working_directory() {
+  std::array<char, PATH_MAX> path{};
+  if (::getcwd(path.data(), path.size()) == nullptr) {
+    return errno_status("cannot read the working directory", errno);
+  }
+  return std::string(path.data());
+}
+
+}  // namespace
+
+Result<FleetStart> FleetStart::prepare(const Prepared& prepared, const std::string& program,
+                                       const Signals& signals, const DescriptorLimit& limit) {
+  HVD_TRY_ASSIGN(const net::Key key, net::Key::random());
+  FleetStart start(prepared, program, signals, limit, key);
+  if (prepared.plan.hosts.size() > 1) {
+    HVD_TRY_ASSIGN(start.fleet_.store, JobStore::start(key, prepared.options.network_interfaces));
+  }
+  const auto folder = get_variable(prepared.plan.environment, kRunFolderVariable);
+  if (prepared.plan.hosts.size() > 1 && folder && !folder->empty()) {
+    HVD_TRY_ASSIGN(start.function_, read_function(*folder));
+    start.fleet_.returned.emplace(*folder);
+  }
+  HVD_TRY(start.open_outputs());
+  return start;
+}
+
+Status FleetStart::open_outputs() {
+  const EnvironmentList& environment = prepared_.plan.environment;
+  const LineStamp stamp = prepared_.options.prefix_timestamp ? LineStamp::kTime : LineStamp::kNone;
+  const LabelStyle out_style = label_style(STDOUT_FILENO, environment);
+  const LabelStyle err_style = label_style(STDERR_FILENO, environment);
+  for (const WorkerPlan& worker : prepared_.plan.workers) {
+    OutputFiles files;
+    if (!worker.output_directory.empty()) {
+      HVD_TRY_ASSIGN(files, open_output_files(worker.output_directory));
+    }
+    const int32_t rank = worker.place.rank;
+    fleet_.ranks.push_back({.rank = rank,
+                            .host = worker.place.hostname,
+                            .started_at = Clock::steady().now(),
+                            .out = WorkerOutput({.rank = rank,
+                                                 .stream = OutputStream::kOut,
+                                                 .file = std::move(files.out),
+                                                 .stamp = stamp,
+                                                 .style = out_style}),
+                            .err = WorkerOutput({.rank = rank,
+                                                 .stream = OutputStream::kErr,
+                                                 .file = std::move(files.err),
+                                                 .stamp = stamp,
+                                                 .style = err_style})});
+  }
+  return Status::ok();
+}
+
+std::string FleetStart::key_text() const {
+  return {reinterpret_cast<const char*>(key_.bytes().data()), key_.bytes().size()};
+}
+
+EnvironmentList FleetStart::full_environment(const WorkerPlan& worker) const {
+  EnvironmentList environment = worker_environment(prepared_.plan, worker);
+  if (fleet_.store) set_variable(environment, kStoreVariable, fleet_.store->addresses());
+  return environment;
+}
+
+Result<std::string> FleetStart::start_message(const HostPlan& host) const {
+  const Plan& plan = prepared_.plan;
+  HVD_TRY_ASSIGN(std::string directory, working_directory());
+  StartMessage message{.key = key_text(),
+                       .working_directory = std::move(directory),
+                       .command = prepared_.options.command,
+                       .environment = {},
+                       .ranks = {},
+                       .termination_grace = prepared_.settings.termination_grace,
+                       .function = function_};
+  for (int32_t rank : host.ranks) {
+    const WorkerPlan& worker = plan.workers[static_cast<size_t>(rank)];
+    // The same for all ranks of a host, but for their own variables, which come behind it.
+    if (message.environment.empty()) message.environment = full_environment(worker);
+    message.ranks.push_back({.rank = rank, .variables = worker.variables});
+  }
+  std::string frame = encode_frame(FrameKind::kStart, encode(message));
+  if (frame.size() > kMaxFrameBytes) {
+    return invalid_argument(concat("command and environment are too long for other hosts: ",
+                                   frame.size(), " bytes, at most ", kMaxFrameBytes));
+  }
+  return frame;
+}
+
+Status FleetStart::connect() {
+  const Plan& plan = prepared_.plan;
+  fleet_.remote.reserve(plan.hosts.size());
+  for (const HostPlan& host : plan.hosts) {
+    if (host.is_local) continue;
+    HVD_TRY_ASSIGN(const std::string message, start_message(host));
+    Result<RemoteHost> remote =
+        RemoteHost::connect(host, plan.environment, message, signals_, limit_);
+    if (!remote) return remote.status();
+    fleet_.remote.push_back(*std::move(remote));
+    if (host.ranks.front() == 0) fleet_.input_host = &fleet_.remote.back();
+  }
+  return Status::ok();
+}
+
+Status FleetStart::start_local(const HostPlan& host) {
+  LocalStart request{.program = program_,
+                     .command = prepared_.options.command,
+                     .ranks = {},
+                     .key = key_text(),
+                     .first_stdin = STDIN_FILENO};
+  for (int32_t rank : host.ranks) {
+    request.ranks.push_back(
+        {.rank = rank,
+         .environment = full_environment(prepared_.plan.workers[static_cast<size_t>(rank)])});
+  }
+  if (host.ranks.front() == 0 && ::isatty(STDIN_FILENO) == 1) {
+    HVD_TRY_ASSIGN(fleet_.stdin_pump, StdinPump::create(STDIN_FILENO));
+    request.first_stdin = fleet_.stdin_pump->worker_end();
+  }
+  Result<LocalWorkers> workers = LocalWorkers::start(request, signals_, limit_);
+  if (!workers) return workers.status();
+  fleet_.local.emplace(*std::move(workers));
+  if (fleet_.stdin_pump) fleet_.stdin_pump->close_worker_end();
+  return Status::ok();
+}
+
+Status FleetStart::go() {
+  const TimePoint started_at = Clock::steady().now();
+  for (RankState& state : fleet_.ranks) state.started_at = started_at;
+  for (const HostPlan& host : prepared_.plan.hosts) {
+    if (host.is_local) HVD_TRY(start_local(host));
+  }
+  for (RemoteHost& host : fleet_.remote) host.go();
+  return Status::ok();
+}
+
+}  // namespace hvd::launch

@@ -1,0 +1,38 @@
+#include "launch/options/launch_settings.h"
+
+#include "base/parse.h"
+
+namespace hvd::launch {
+namespace {
+
+constexpr int64_t kMaxSeconds = int64_t{365} * 24 * 3600;
+
+Status read_seconds(const EnvironmentList& environment, const char* name,
+                    std::optional<std::chrono::seconds>& out) {
+  const auto text = get_variable(environment, name);
+  if (!text) return Status::ok();
+  const auto seconds = parse_integer(*text, {1, kMaxSeconds});
+  if (!seconds) return blame(name, seconds.status());
+  out = std::chrono::seconds(*seconds);
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<LaunchSettings> read_launch_settings(const EnvironmentList& environment) {
+  constexpr char kGraceVariable[] = "HOROVOD_TERMINATION_GRACE_SECONDS";
+  LaunchSettings settings;
+  if (const auto text = get_variable(environment, kGraceVariable)) {
+    const auto seconds = parse_decimal(*text, {0, static_cast<double>(kMaxSeconds)});
+    if (!seconds) return blame(kGraceVariable, seconds.status());
+    settings.termination_grace =
+        std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(*seconds));
+  }
+  HVD_TRY(read_seconds(environment, "HOROVOD_START_TIMEOUT", settings.start_timeout));
+  HVD_TRY(read_seconds(environment, "HOROVOD_ELASTIC_TIMEOUT", settings.elastic_timeout));
+  settings.remote_executable =
+      get_variable(environment, "HOROVOD_REMOTE_EXECUTABLE").value_or(std::string());
+  return settings;
+}
+
+}  // namespace hvd::launch

@@ -1,0 +1,243 @@
+#include "launch/options/tunable_table.h"
+
+namespace hvd::launch {
+namespace {
+
+using Kind = TunableKind;
+
+constexpr auto kHiddenFlag = FlagVisibility::kHidden;
+constexpr auto kObsoleteFlag = FlagVisibility::kObsolete;
+
+constexpr std::string_view kTuning = "Tuning";
+constexpr std::string_view kTimeline = "Timeline";
+constexpr std::string_view kStall = "Stall check";
+constexpr std::string_view kLibrary = "Libraries";
+constexpr std::string_view kLogging = "Logging";
+// What the core accepts and ignores (base/settings.cc): shown last, and as what it is.
+constexpr std::string_view kWithoutEffect = "Accepted, without effect";
+
+std::vector<TunableInfo> tuning_rows() {
+  return {
+      {TunableId::kFusionThreshold,
+       "fusion_threshold_mb",
+       kWithoutEffect,
+       Kind::kMebibytes,
+       {{"--fusion-threshold-mb"}},
+       {"params", "fusion_threshold_mb"},
+       "HOROVOD_FUSION_THRESHOLD",
+       "most MiB of tensors in one batch; 0 turns fusion off",
+       {0, 1 << 20}},
+      {TunableId::kCycleTime,
+       "cycle_time_ms",
+       kWithoutEffect,
+       Kind::kDecimal,
+       {{"--cycle-time-ms"}},
+       {"params", "cycle_time_ms"},
+       "HOROVOD_CYCLE_TIME",
+       "least milliseconds between two batches"},
+      {TunableId::kCacheCapacity,
+       "cache_capacity",
+       kTuning,
+       Kind::kInteger,
+       {{"--cache-capacity"}},
+       {"params", "cache_capacity"},
+       "HOROVOD_CACHE_CAPACITY",
+       "how many agreed operations are remembered; 0 turns the cache off"},
+      {TunableId::kHierarchicalAllreduce,
+       "hierarchical_allreduce",
+       kWithoutEffect,
+       Kind::kSwitch,
+       {{"--hierarchical-allreduce", true}, {"--no-hierarchical-allreduce", false}},
+       {"params", "hierarchical_allreduce"},
+       "HOROVOD_HIERARCHICAL_ALLREDUCE",
+       "allreduce in two levels, inside the host and between hosts"},
+      {TunableId::kHierarchicalAllgather,
+       "hierarchical_allgather",
+       kWithoutEffect,
+       Kind::kSwitch,
+       {{"--hierarchical-allgather", true}, {"--no-hierarchical-allgather", false}},
+       {"params", "hierarchical_allgather"},
+       "HOROVOD_HIERARCHICAL_ALLGATHER",
+       "allgather in two levels"},
+      {TunableId::kTorusAllreduce,
+       "torus_allreduce",
+       kWithoutEffect,
+       Kind::kSwitch,
+       {{"--torus-allreduce", true}, {"--no-torus-allreduce", false}},
+       {"params", "torus_allreduce"},
+       "HOROVOD_TORUS_ALLREDUCE",
+       "allreduce over a torus of hosts and local ranks"},
+  };
+}
+
+std::vector<TunableInfo> autotune_rows() {
+  return {
+      {TunableId::kAutotune,
+       "autotune",
+       kWithoutEffect,
+       Kind::kSwitch,
+       {{"--autotune", true}, {"--no-autotune", false, kHiddenFlag}},
+       {"autotune", "enabled", false, false},
+       "HOROVOD_AUTOTUNE",
+       "look for the best tuning parameters while training"},
+      {TunableId::kAutotuneLogFile,
+       "autotune_log_file",
+       kWithoutEffect,
+       Kind::kText,
+       {{"--autotune-log-file"}},
+       {"autotune", "log_file"},
+       "HOROVOD_AUTOTUNE_LOG",
+       "write what was tried to this CSV file"},
+      {TunableId::kAutotuneWarmupSamples,
+       "autotune_warmup_samples",
+       kWithoutEffect,
+       Kind::kInteger,
+       {{"--autotune-warmup-samples"}},
+       {"autotune", "warmup_samples"},
+       "HOROVOD_AUTOTUNE_WARMUP_SAMPLES",
+       "samples to throw away first"},
+      {TunableId::kAutotuneStepsPerSample,
+       "autotune_steps_per_sample",
+       kWithoutEffect,
+       Kind::kInteger,
+       {{"--autotune-steps-per-sample"}},
+       {"autotune", "steps_per_sample"},
+       "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE",
+       "steps that make one sample"},
+      {TunableId::kAutotuneBayesOptMaxSamples,
+       "autotune_bayes_opt_max_samples",
+       kWithoutEffect,
+       Kind::kInteger,
+       {{"--autotune-bayes-opt-max-samples"}},
+       {"autotune", "bayes_opt_max_samples"},
+       "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES",
+       "samples after which the search ends"},
+      {TunableId::kAutotuneGaussianProcessNoise,
+       "autotune_gaussian_process_noise",
+       kWithoutEffect,
+       Kind::kDecimal,
+       {{"--autotune-gaussian-process-noise"}},
+       {"autotune", "gaussian_process_noise"},
+       "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE",
+       "how noisy the samples are, from 0 to 1",
+       {0, 1}},
+  };
+}
+
+std::vector<TunableInfo> observation_rows() {
+  return {
+      {TunableId::kTimelineFilename,
+       "timeline_filename",
+       kTimeline,
+       Kind::kText,
+       {{"--timeline-filename"}},
+       {"timeline", "filename"},
+       "HOROVOD_TIMELINE",
+       "record a timeline in this file"},
+      {TunableId::kTimelineMarkCycles,
+       "timeline_mark_cycles",
+       kTimeline,
+       Kind::kSwitch,
+       {{"--timeline-mark-cycles", true}, {"--no-timeline-mark-cycles", false, kHiddenFlag}},
+       {"timeline", "mark_cycles"},
+       "HOROVOD_TIMELINE_MARK_CYCLES",
+       "mark the cycles in it"},
+      {TunableId::kStallCheckDisable,
+       "no_stall_check",
+       kStall,
+       Kind::kSwitch,
+       {{"--no-stall-check", true}, {"--stall-check", false, kHiddenFlag}},
+       {"stall_check", "enabled", true, true},
+       "HOROVOD_STALL_CHECK_DISABLE",
+       "do not report ranks that wait for others"},
+      {TunableId::kStallWarningTime,
+       "stall_check_warning_time_seconds",
+       kStall,
+       Kind::kInteger,
+       {{"--stall-check-warning-time-seconds"}},
+       {"stall_check", "warning_time_seconds"},
+       "HOROVOD_STALL_CHECK_TIME_SECONDS",
+       "report them after this time"},
+      {TunableId::kStallShutdownTime,
+       "stall_check_shutdown_time_seconds",
+       kStall,
+       Kind::kInteger,
+       {{"--stall-check-shutdown-time-seconds"}},
+       {"stall_check", "shutdown_time_seconds"},
+       "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS",
+       "end the job after this time; 0: never"},
+  };
+}
+
+std::vector<TunableInfo> library_rows() {
+  return {
+      {TunableId::kMpiThreadsDisable,
+       "mpi_threads_disable",
+       kLibrary,
+       Kind::kSwitch,
+       {{"--mpi-threads-disable", true}, {"--no-mpi-threads-disable", false, kHiddenFlag}},
+       {"library_options", "mpi_threads_disable"},
+       "HOROVOD_MPI_THREADS_DISABLE",
+       "start MPI without threads"},
+      {TunableId::kNumNcclStreams,
+       "num_nccl_streams",
+       kWithoutEffect,
+       Kind::kInteger,
+       {{"--num-nccl-streams"}},
+       {"library_options", "num_nccl_streams"},
+       "HOROVOD_NUM_NCCL_STREAMS",
+       "streams for NCCL"},
+      {TunableId::kThreadAffinity,
+       "thread_affinity",
+       kLibrary,
+       Kind::kInteger,
+       {{"--thread-affinity"}},
+       {"library_options", "thread_affinity"},
+       "HOROVOD_THREAD_AFFINITY",
+       "core of the background thread"},
+      {TunableId::kGlooTimeout,
+       "gloo_timeout_seconds",
+       kLibrary,
+       Kind::kInteger,
+       {{"--gloo-timeout-seconds"}},
+       {"library_options", "gloo_timeout_seconds"},
+       "HOROVOD_GLOO_TIMEOUT_SECONDS",
+       "how long workers wait for each other at init"},
+      {TunableId::kLogLevel,
+       "log_level",
+       kLogging,
+       Kind::kLogLevel,
+       {{"--log-level"}},
+       {"logging", "level"},
+       "HOROVOD_LOG_LEVEL",
+       "TRACE, DEBUG, INFO, WARNING, ERROR or FATAL"},
+      {TunableId::kLogHideTime,
+       "log_hide_timestamp",
+       kLogging,
+       Kind::kSwitch,
+       {{"--log-without-timestamp", true, kHiddenFlag},
+        {"--log-with-timestamp", false, kHiddenFlag},
+        {"--log-hide-timestamp", true, kObsoleteFlag},
+        {"--no-log-hide-timestamp", false, kObsoleteFlag}},
+       {"logging", "with_timestamp", true},
+       "HOROVOD_LOG_HIDE_TIME",
+       "no time in the log lines of the core"},
+  };
+}
+
+}  // namespace
+
+std::span<const TunableInfo> tunable_table() {
+  static const std::vector<TunableInfo> table = [] {
+    std::vector<TunableInfo> rows;
+    for (auto part : {tuning_rows, autotune_rows, observation_rows, library_rows}) {
+      for (TunableInfo& row : part()) rows.push_back(std::move(row));
+    }
+    return rows;
+  }();
+  return table;
+}
+
+const TunableInfo& tunable_info(TunableId id) { return tunable_table()[static_cast<size_t>(id)]; }
+
+}  // namespace hvd::launch

@@ -1,0 +1,111 @@
+#include "launch/plan/prepare.h"
+
+#include <limits.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/text.h"
+#include "launch/options/config_file.h"
+#include "launch/os/read_text_file.h"
+#include "launch/plan/local_names.h"
+#include "launch/plan/ssh_policy.h"
+
+namespace hvd::launch {
+namespace {
+
+constexpr std::chrono::seconds kResolveTime{3};
+constexpr std::chrono::seconds kAskSshTime{20};
+
+// 128 random bits: no other job, of whatever user, has the same name.
+Result<std::string> new_job_id() {
+  std::array<unsigned char, 16> bytes{};
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    return errno_status("cannot make a random job id", errno);
+  }
+  std::string text;
+  for (unsigned char byte : bytes) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}
+
+// What ssh's own configuration says about the other hosts.
+Status ask_ssh(const Options& options, const EnvironmentList& environment,
+               std::vector<LocatedHost>& hosts) {
+  HVD_TRY_ASSIGN(const RemoteShell shell, RemoteShell::choose(options, environment, kAskSshTime));
+  std::vector<std::string> names;
+  for (const LocatedHost& host : hosts) {
+    if (!host.is_local) names.push_back(host.slots.host);
+  }
+  const auto policies = find_policies(shell, names, environment, Deadline::after(kAskSshTime));
+  auto policy = policies.begin();
+  for (LocatedHost& host : hosts) {
+    if (!host.is_local) host.ssh_policy = *policy++;
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::string> own_hostname() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) {
+    return errno_status("cannot read the host name", errno);
+  }
+  return std::string(name.data());
+}
+
+Result<std::string> own_executable() {
+  std::array<char, PATH_MAX> path{};
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (size < 0) return errno_status("cannot read /proc/self/exe", errno);
+  return std::string(path.data(), static_cast<size_t>(size));
+}
+
+Status read_config_file(Options& options) {
+  if (options.config_file.empty()) return Status::ok();
+  HVD_TRY_ASSIGN(const std::string text, read_text_file("--config-file", options.config_file));
+  return apply_config(options.config_file, text, options);
+}
+
+std::vector<LocatedHost> locate_hosts(const std::vector<HostSlots>& hosts,
+                                      const std::string& hostname) {
+  std::vector<std::string> names;
+  for (const HostSlots& host : hosts) names.push_back(host.host);
+  const std::vector<bool> is_local =
+      find_local_names(names, hostname, Deadline::after(kResolveTime));
+  std::vector<LocatedHost> located;
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    located.push_back({.slots = hosts[i], .is_local = is_local[i]});
+  }
+  return located;
+}
+
+Result<Prepared> prepare_job(Options options, const EnvironmentList& environment) {
+  HVD_TRY(read_config_file(options));
+  HVD_TRY_ASSIGN(LaunchSettings settings, read_launch_settings(environment));
+  HVD_TRY_ASSIGN(FoundHosts found, find_hosts(options, environment));
+  options.num_proc = found.num_proc;
+  HVD_TRY_ASSIGN(std::string hostname, own_hostname());
+  HVD_TRY_ASSIGN(std::string job_id, new_job_id());
+  HVD_TRY_ASSIGN(std::string executable, own_executable());
+  std::vector<LocatedHost> hosts = locate_hosts(found.hosts, hostname);
+  HVD_TRY(ask_ssh(options, environment, hosts));
+  HVD_TRY_ASSIGN(Plan plan, make_plan(options, {.hostname = std::move(hostname),
+                                                .job_id = std::move(job_id),
+                                                .executable = std::move(executable),
+                                                .environment = environment,
+                                                .settings = settings,
+                                                .hosts = std::move(hosts),
+                                                .hosts_source = found.source}));
+  return Prepared{.options = std::move(options),
+                  .settings = std::move(settings),
+                  .found = std::move(found),
+                  .plan = std::move(plan)};
+}
+
+}  // namespace hvd::launch
