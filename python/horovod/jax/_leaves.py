@@ -6,6 +6,7 @@ Complex numbers travel as pairs, random keys as their data. Python numbers becom
 
 from __future__ import annotations
 
+import functools
 import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -56,5 +57,13 @@ def is_traced(leaves: Sequence[Any]) -> bool:
     """Return whether what is done with the leaves becomes part of a program."""
     if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
         return True
-    under_jit = getattr(jax.extend.core, "unsafe_am_i_under_a_jit_DO_NOT_USE", None)
-    return bool(under_jit is not None and under_jit())
+    return _under_jit()()
+
+
+@functools.cache
+def _under_jit() -> Callable[[], bool]:
+    """Return JAX's own test for a program that uses none of its arguments; slow to import."""
+    import jax.extend.core as extend  # noqa: PLC0415
+
+    found: Callable[[], bool] = getattr(extend, "unsafe_am_i_under_a_jit_DO_NOT_USE", lambda: False)
+    return found

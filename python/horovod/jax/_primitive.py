@@ -16,7 +16,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import Primitive
 from jax.interpreters import batching, mlir
 
 from horovod._core import codes
@@ -24,7 +23,9 @@ from horovod._core import codes
 from ._library import HANDLERS, TARGET
 from ._spec import Collective
 
-collective_p = Primitive("horovod")
+# jax.extend.core names the class, but importing jax.extend takes longer than all of this package.
+_Primitive = type(jax.lax.add_p)
+collective_p = _Primitive("horovod")
 collective_p.multiple_results = True
 
 
