@@ -164,6 +164,11 @@ inline constexpr Goal kGoals[] = {
     // Jobs that Spark starts.
     {.bench = "spark", .metric = "mean", .ours = "spark.run", .versus = kLimit, .figure = 1, .np_max = 8, .part_of_case = "start: init"},
     {.bench = "spark", .metric = "mean", .ours = "spark.run", .versus = "horovodrun", .figure = 0.97, .part_of_case = "throughput:"},
+    // The MXNet front end.
+    front_end_goal("mxnet", "push:", "beyond the C call", kLimit, 1),
+    front_end_goal("mxnet", "share: CNN", "horovod", kLimit, 0.95),
+    front_end_goal("mxnet", "kvstore: CNN", "horovod", "dist_sync", 1.2),
+    front_end_goal("mxnet", "import:", "horovod.mxnet", kLimit, 1),
 };
 // clang-format on
 

@@ -1,0 +1,1 @@
+"""Measurements of the MXNet front end; see bench/README.md."""
