@@ -47,8 +47,12 @@ def wrapped_class(optimizer: Optimizer) -> type[Optimizer]:
 
 def tell_scheduler(optimizer: Optimizer | None) -> None:
     """Let a scheduler that was made for the optimizer before it was wrapped know of the step."""
-    if optimizer is not None and hasattr(optimizer.step, "_wrapped_by_lr_sched"):
+    if optimizer is None:
+        return
+    if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
         optimizer._opt_called = True  # type: ignore[attr-defined]  # noqa: SLF001 - torch's protocol
+    elif hasattr(optimizer.step, "_with_counter"):
+        optimizer._step_count += 1  # type: ignore[attr-defined]  # noqa: SLF001 - that before torch 2.4
 
 
 def rebuild_plain(base: type[Optimizer], state: dict[str, Any]) -> Optimizer:

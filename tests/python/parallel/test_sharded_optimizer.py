@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch_models import assert_equal_models, batch, loss_of, make_model, part, train_alone
+from torch_releases import needs_fused, needs_scaler
 
 import horovod.torch as hvd
 
@@ -36,7 +37,9 @@ def train(model: nn.Module, optimizer: Any, steps: int = 4, first: int = 0) -> N
         optimizer.step()
 
 
-@pytest.mark.parametrize("name", list(OPTIMIZERS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=needs_fused if "fused" in name else ()) for name in OPTIMIZERS]
+)
 def test_equals_the_wrapped_optimizer(name: str, size: int) -> None:
     model = make_model()
     optimizer = hvd.ShardedOptimizer(OPTIMIZERS[name](model.parameters()))
@@ -131,6 +134,7 @@ def test_clipping(norm_type: float, rank: int, size: int) -> None:
     assert_equal_models(model, alone)
 
 
+@needs_scaler
 def test_an_overflow_on_one_rank_is_one_on_all(rank: int, size: int) -> None:
     model, alone = make_model(), make_model()
     optimizer = hvd.ShardedOptimizer(torch.optim.Adam(model.parameters(), lr=0.01))

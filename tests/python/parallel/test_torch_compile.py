@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch_cases import everybody
+from torch_releases import needs_graphs
 
 import horovod.torch as hvd
 
@@ -35,6 +36,7 @@ def cases(size: int) -> dict[str, Function]:
     }
 
 
+@needs_graphs
 @pytest.mark.parametrize("name", list(cases(1)))
 def test_operations_and_gradients_equal_the_eager_ones(name: str, rank: int, size: int) -> None:
     function = cases(size)[name]
@@ -50,6 +52,7 @@ def test_operations_and_gradients_equal_the_eager_ones(name: str, rank: int, siz
     torch.testing.assert_close(inputs[1].grad, inputs[0].grad)
 
 
+@needs_graphs
 def test_in_place_operations(rank: int, size: int) -> None:
     @torch.compile(backend="aot_eager", fullgraph=True)
     def call(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -66,6 +69,7 @@ def test_in_place_operations(rank: int, size: int) -> None:
     assert torch.equal(result, x + y)
 
 
+@needs_graphs
 def test_alltoall_with_splits(rank: int, size: int) -> None:
     def function(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         output, received = hvd.alltoall(x * 2, splits=[r + 1 for r in range(size)])
@@ -80,6 +84,7 @@ def test_alltoall_with_splits(rank: int, size: int) -> None:
     assert torch.equal(compiled[1], eager[1])
 
 
+@needs_graphs
 def test_a_process_set(rank: int, process_set: hvd.ProcessSet) -> None:
     if not process_set.included():
         return
@@ -106,6 +111,7 @@ def test_an_optimizer_around_a_compiled_model(rank: int, size: int) -> None:
     assert_equal_models(model, train_alone(size, lambda p: torch.optim.SGD(p, lr=0.05), steps=3))
 
 
+@needs_graphs
 def test_the_default_compiler(rank: int, size: int) -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         first, second = hvd.grouped_allreduce([x * 2, x.sum(0)], op=hvd.Sum)
@@ -117,3 +123,20 @@ def test_the_default_compiler(rank: int, size: int) -> None:
     result = torch.compile(function, fullgraph=True)(x)
 
     torch.testing.assert_close(result, total * 2 + total.sum(0))
+
+
+def test_graphs_that_may_be_interrupted(rank: int, size: int) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        total = hvd.allreduce(x * 2, op=hvd.Sum, name="interrupted")
+        rows = hvd.allgather(total.sum(0, keepdim=True))
+        group = hvd.grouped_allreduce([x, total], op=hvd.Sum)
+        return (total + rows.sum() + group[0]).sum()
+
+    inputs = [torch.full((3, 2), rank + 1.0, requires_grad=True) for _ in range(2)]
+    eager = function(inputs[0])
+    compiled = torch.compile(function, backend="eager")(inputs[1])
+    eager.backward()
+    compiled.backward()
+
+    torch.testing.assert_close(compiled, eager)
+    torch.testing.assert_close(inputs[1].grad, inputs[0].grad)

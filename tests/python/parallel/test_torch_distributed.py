@@ -111,6 +111,7 @@ def test_all_reduce_of_a_sparse_tensor(rank: int, size: int) -> None:
     assert tensor.to_dense().tolist() == [float(size)] + [2.0] * size
 
 
+@pytest.mark.filterwarnings("ignore:.*all_reduce_coalesced will be deprecated:UserWarning")
 def test_all_reduce_coalesced(rank: int) -> None:
     tensors = [value_of(rank, SHAPE, torch.float32), value_of(rank, (7,), torch.int64)]
 

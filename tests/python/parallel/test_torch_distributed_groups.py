@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 from torch_cases import assert_same, everybody, sum_of, value_of
 from torch_distributed_world import world  # noqa: F401
+from torch_releases import needs_order
 
 import horovod.torch as hvd
 
@@ -35,6 +36,7 @@ def test_groups_of_some_ranks_work_on_their_own(rank: int, size: int) -> None:
         assert_same(part, value_of(r, (4,), torch.float32))
 
 
+@needs_order
 def test_a_group_keeps_the_order_it_was_given(rank: int, size: int) -> None:
     order = list(reversed(range(size)))
     group = dist.distributed_c10d._new_group_with_tag(order, sort_ranks=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from pathlib import Path
@@ -14,14 +15,18 @@ import torch.distributed._functional_collectives as functional
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
-from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 from torch_distributed_world import world  # noqa: F401
 from torch_models import assert_equal_models, batch, loss_of, make_model, part, train_alone
+from torch_releases import needs_fsdp2, needs_graphs, since
 
 import horovod.torch as hvd
+
+with contextlib.suppress(ImportError):  # before torch 2.6, where no test uses them
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 
 pytestmark = [
     pytest.mark.usefixtures("world"),
@@ -135,6 +140,7 @@ def test_fsdp1(size: int) -> None:
         assert_equal_models(model.module, train_alone(size, adam))
 
 
+@needs_fsdp2
 def test_fsdp2(size: int) -> None:
     model = make_model()
     mesh = init_device_mesh("cpu", (size,))
@@ -148,6 +154,7 @@ def test_fsdp2(size: int) -> None:
     assert_equal_models(model, train_alone(size, adam))
 
 
+@needs_fsdp2
 @pytest.mark.parametrize("kind", ["hybrid sharding", "data x tensor"])
 def test_a_mesh_of_two_dimensions(kind: str, rank: int, size: int) -> None:
     if size != 4:
@@ -187,6 +194,7 @@ def test_tensor_parallel(size: int) -> None:
         torch.testing.assert_close(grad, other.grad)
 
 
+@since(2, 6, "torch.distributed.tensor")
 def test_dtensor(size: int) -> None:
     mesh = init_device_mesh("cpu", (size,))
     torch.manual_seed(1)
@@ -208,7 +216,7 @@ def collectives(tensor: torch.Tensor, size: int) -> tuple[torch.Tensor, ...]:
     return total * 2, gathered + 1, scattered / size, exchanged
 
 
-@pytest.mark.parametrize("backend", [None, "aot_eager"])
+@pytest.mark.parametrize("backend", [None, pytest.param("aot_eager", marks=needs_graphs)])
 def test_functional_collectives(backend: str | None, rank: int, size: int) -> None:
     call = collectives if backend is None else torch.compile(collectives, backend=backend, fullgraph=True)
     tensor = torch.arange(6.0).view(3, 2) + rank
@@ -222,6 +230,7 @@ def test_functional_collectives(backend: str | None, rank: int, size: int) -> No
     torch.testing.assert_close(exchanged, tensor.repeat(size, 1))
 
 
+@needs_graphs
 def test_in_place_all_reduce_in_a_compiled_graph(rank: int, size: int) -> None:
     @torch.compile(backend="aot_eager", fullgraph=True)
     def call(tensor: torch.Tensor) -> torch.Tensor:
@@ -241,6 +250,7 @@ def test_ddp_of_a_compiled_model(size: int) -> None:
     assert_equal_models(model.module, train_alone(size, sgd))
 
 
+@needs_fsdp2
 def test_distributed_checkpoint(rank: int, size: int) -> None:
     from torch.distributed import checkpoint
     from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict

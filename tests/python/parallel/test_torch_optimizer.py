@@ -10,6 +10,7 @@ import pytest
 import torch
 import training_cases as cases
 from torch import nn
+from torch_releases import needs_fused
 
 import horovod.torch as hvd
 
@@ -37,7 +38,9 @@ OPTIMIZERS = {
 }
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=needs_fused if "fused" in name else ()) for name in OPTIMIZERS]
+)
 def test_trains_like_one_process(name: str) -> None:
     batches = cases.make_batches(6, torch.float64)
 

@@ -13,13 +13,14 @@ import torch
 import training_cases as cases
 from torch import nn
 from torch.utils.checkpoint import checkpoint
+from torch_releases import needs_fused, needs_scaler
 
 import horovod.torch as hvd
 
 # ---- mixed precision
 
 
-def make_scaler() -> torch.amp.GradScaler:
+def make_scaler() -> Any:
     return torch.amp.GradScaler(device="cpu", init_scale=1024.0, growth_interval=100)
 
 
@@ -40,8 +41,9 @@ def amp_step(model: nn.Module, optimizer: Any, scaler: Any, batch: cases.Batch, 
     scaler.update()
 
 
+@needs_scaler
 @pytest.mark.parametrize("way", ["plain", "unscaled", "manual"])
-@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("fused", [False, pytest.param(True, marks=needs_fused)])
 @pytest.mark.parametrize("schedule", ["step", "background"])
 def test_grad_scaler_trains_like_one_process(
     way: str, fused: bool, schedule: str, monkeypatch: pytest.MonkeyPatch
@@ -62,6 +64,7 @@ def test_grad_scaler_trains_like_one_process(
     cases.assert_same_parameters(model, expected, atol=1e-9)
 
 
+@needs_scaler
 @pytest.mark.parametrize("way", ["plain", "unscaled", "manual"])
 @pytest.mark.parametrize("op", ["Average", "Adasum"])
 def test_overflow_on_one_rank_is_an_overflow_on_all(way: str, op: str, rank: int) -> None:
@@ -87,6 +90,7 @@ def test_overflow_on_one_rank_is_an_overflow_on_all(way: str, op: str, rank: int
 
 
 @pytest.mark.disagreement
+@needs_scaler
 def test_grad_scaler_where_ranks_use_different_parameters(rank: int) -> None:
     left, right = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2))
     optimizer = hvd.DistributedOptimizer(torch.optim.SGD([left, right], lr=1.0))

@@ -16,6 +16,8 @@ from torch.distributed import DistBackendError, Work
 
 from horovod._core import _native
 
+from ._kept import keep, let_go
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -40,8 +42,10 @@ class CompletedWork(Work):
     def __init__(self, outputs: TensorList) -> None:
         super().__init__()
         self._outputs = outputs
+        keep(self)
 
     def wait(self, timeout: timedelta = _NO_TIMEOUT_GIVEN) -> bool:  # noqa: ARG002
+        let_go(self)
         return True
 
     def synchronize(self) -> None:
@@ -87,6 +91,7 @@ class PendingWork(Work):
         self._future: WorkFuture | None = None
         self._waiting = threading.Lock()  # held by the thread that waits in the core
         self._state = threading.Lock()  # guards _done and _future against each other
+        keep(self)
 
     # ---- what torch calls
 
@@ -95,6 +100,7 @@ class PendingWork(Work):
             seconds = timeout.total_seconds() if timeout > _NO_TIMEOUT_GIVEN else self._seconds
             if not self.settle_within(seconds):
                 raise DistBackendError(late(seconds))
+        let_go(self)
         if self._error is not None:
             raise self._error
         return True
@@ -197,8 +203,10 @@ class JointWork(Work):
     def __init__(self, works: list[Work]) -> None:
         super().__init__()
         self._works = works
+        keep(self)
 
     def wait(self, timeout: timedelta = _NO_TIMEOUT_GIVEN) -> bool:
+        let_go(self)
         for work in self._works:
             work.wait(timeout)
         return True
