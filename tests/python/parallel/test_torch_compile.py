@@ -11,7 +11,10 @@ from torch_releases import needs_graphs
 
 import horovod.torch as hvd
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
+pytestmark = [  # the compiler's own
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Skipping serialization of:UserWarning"),
+]
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 

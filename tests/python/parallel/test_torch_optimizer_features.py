@@ -13,7 +13,7 @@ import torch
 import training_cases as cases
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from torch_releases import needs_fused, needs_scaler
+from torch_releases import needs_fused, needs_scaler, since
 
 import horovod.torch as hvd
 
@@ -299,6 +299,7 @@ def test_learning_rate_scheduler(made_before_wrapping: bool) -> None:
     cases.assert_same_parameters(model, expected)
 
 
+@since(2, 4, "step hooks beside an imported compiler")
 def test_step_hooks_of_torch_run_once() -> None:
     model = cases.make_model()
     plain = cases.sgd(model.parameters())
