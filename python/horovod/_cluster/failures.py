@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from horovod._core import _native
-from horovod._core.errors import HorovodInternalError
+
+# By its public module: an error that is pickled while that is not imported arrives as another class.
+from horovod.common.exceptions import HorovodInternalError
 from horovod.runner._shipment import Failure
 
 __all__ = ["Failure", "RankError", "call_as_rank", "failure_of", "first_cause", "raise_first"]
