@@ -29,7 +29,7 @@ def cluster():
     # The path of a socket is short.
     folder = tempfile.mkdtemp(prefix="hvd-ray-", dir="/tmp")
     options = {"num_cpus": CPUS, "object_store_memory": MEMORY, "include_dashboard": False}
-    made = Cluster(initialize_head=True, head_node_args={**options, "temp_dir": folder})
+    made = Cluster(initialize_head=True, head_node_args={**options, "num_gpus": 2, "temp_dir": folder})
     ray.init(address=made.address, log_to_driver=False)
     yield made
     ray.shutdown()

@@ -9,7 +9,9 @@ from cluster_state import places
 from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from horovod.common.exceptions import HorovodInternalError
 from horovod.ray import RayExecutor
+from horovod.ray._collect import collect
 from horovod.ray._slots import NotEnoughSlotsError
 
 SETTINGS = RayExecutor.create_settings(timeout_s=120, placement_group_timeout_s=120)
@@ -45,22 +47,40 @@ def test_the_methods(executor):
         executor.adapter.start()
 
 
+def fail_on_rank_1():
+    import torch
+
+    import horovod.torch as hvd
+
+    hvd.init()
+    if hvd.rank() == 1:
+        raise KeyError(hvd.rank())
+    hvd.allreduce(torch.ones(3), name="never")
+
+
 def test_an_exception_of_one_rank_frees_the_others_and_the_executor_goes_on(executor):
-    def fail_on_rank_1():
-        import torch
-
-        import horovod.torch as hvd
-
-        hvd.init()
-        if hvd.rank() == 1:
-            raise KeyError(hvd.rank())
-        hvd.allreduce(torch.ones(3), name="never")
-
     executor.start()
 
     with pytest.raises(KeyError, match="in fail_on_rank_1"):
         executor.run(fail_on_rank_1)
     assert executor.run(places)[1][0] == 2
+
+
+def test_peers_of_a_rank_that_raised_get_an_internal_error(executor):
+    executor.start()
+
+    outcome = collect(executor.run_remote(fail_on_rank_1))
+
+    assert isinstance(outcome.failures[0], HorovodInternalError)
+    assert outcome.cause()[0] == 1
+    assert outcome.workers_are_usable
+
+
+def test_workers_see_the_gpus_of_their_node(make_executor):
+    executor = make_executor(num_workers=2, use_gpu=True)
+    executor.start()
+
+    assert executor.run(os.getenv, ["CUDA_VISIBLE_DEVICES"]) == ["0,1", "0,1"]
 
 
 def test_a_function_that_cannot_be_pickled_is_named(executor):
