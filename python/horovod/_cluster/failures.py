@@ -12,15 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from horovod._core import _native
-
-# By its public module: an error that is pickled while that is not imported arrives as another class.
 from horovod.common.exceptions import HorovodInternalError
 from horovod.runner._shipment import Failure
 
 __all__ = ["Failure", "RankError", "call_as_rank", "failure_of", "first_cause", "raise_first"]
 
-# Errors that a rank gets because of another one, by the name that a traceback ends in.
-_CONSEQUENCES = ("HorovodInternalError",)
+# What a rank gets because of another one, by the name that a traceback ends in. Its public module must be
+# imported in the worker: an error that is pickled before arrives as another class of the same name.
+_CONSEQUENCE = HorovodInternalError.__name__
 
 
 class RankError(RuntimeError):
@@ -40,7 +39,7 @@ def failure_of(error: BaseException, rank: int) -> Failure:
 def is_consequence(failure: Failure) -> bool:
     """Whether the failure only says that another rank has failed."""
     summary = failure.summary.rsplit("\n", 1)[-1]
-    return any(name in summary.split(":", 1)[0] for name in _CONSEQUENCES)
+    return _CONSEQUENCE in summary.split(":", 1)[0]
 
 
 def first_cause(failures: Sequence[Failure]) -> Failure | None:
@@ -62,8 +61,9 @@ def call_as_rank(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
     """Call a function of the user; if it raises, end the job so that no peer waits for this rank."""
     try:
         return function(*args, **kwargs)
-    except BaseException as error:
-        if _native.is_initialized() and not isinstance(error, HorovodInternalError):
+    except BaseException:
+        # Also after the error of a peer: then all ranks can meet again in the next hvd.init().
+        if _native.is_initialized():
             _native.shutdown()
         raise
 

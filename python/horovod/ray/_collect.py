@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import RayActorError
 
-from horovod._core.errors import HorovodInternalError
+from horovod.common.exceptions import HorovodInternalError
 
 _logger = logging.getLogger("horovod.ray")
 _GRACE_SECONDS = 5.0
@@ -61,7 +61,7 @@ def collect(references: Sequence[Any], grace_seconds: float = _GRACE_SECONDS) ->
             rank = pending.pop(reference)
             try:
                 outcome.results[rank] = ray.get(reference)
-            except (RayError, Exception) as error:  # noqa: BLE001 - of the user, or of Ray
+            except Exception as error:  # noqa: BLE001 - of the user, or of Ray
                 outcome.failures[rank] = error
         if outcome.failures and deadline is None:
             deadline = time.monotonic() + grace_seconds

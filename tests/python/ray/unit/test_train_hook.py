@@ -19,9 +19,16 @@ def forget():
 
 @pytest.fixture(autouse=True)
 def fresh():
+    importlib.import_module("horovod.ray")
+    finders = list(sys.meta_path)
+    modules = {name: module for name, module in sys.modules.items() if name.startswith(HOOKED)}
     forget()
     yield
     forget()
+    # Other tests hold classes of these modules, which pickle by name only while they are found there.
+    sys.meta_path[:] = finders
+    sys.modules.update(modules)
+    sys.modules["horovod"].ray = modules["horovod.ray"]
 
 
 def trainer_after(*imports):
