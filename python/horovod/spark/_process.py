@@ -27,6 +27,9 @@ from ._worker import pack_assignment, pack_call
 PYTHONPATH_VARIABLE = "HOROVOD_SPARK_PYTHONPATH"
 DEVICES_VARIABLE = "HOROVOD_SPARK_DEVICES"
 
+# Not -m: the module is imported under its own name, so that the function finds the same one.
+_PROGRAM = "import sys; from horovod.spark._worker import main; sys.exit(main(sys.argv[1:]))"
+
 _CHUNK_BYTES = 1 << 16
 _GRACE_SECONDS = 2
 _DRAIN_SECONDS = 5.0
@@ -72,7 +75,7 @@ class WorkerProcess:
         calls_read, calls_write = os.pipe()
         answers_read, answers_write = os.pipe()
         path = own_folders(sys.path, (sys.prefix, sys.base_prefix))
-        command = [order.executable or sys.executable, "-m", "horovod.spark._worker"]
+        command = [order.executable or sys.executable, "-c", _PROGRAM]
         try:
             self._process = subprocess.Popen(  # noqa: S603 - no shell text
                 [*command, str(calls_read), str(answers_write)],

@@ -1,4 +1,4 @@
-"""The process of one rank: `python -m horovod.spark._worker CALLS ANSWERS`, started by its task.
+"""The process of one rank: `main([CALLS, ANSWERS])`, started by its task.
 
 Two inherited pipes connect it with the task: it reads the function, then its place in the job, and writes
 what the function returned or raised. It starts while the tasks still find out who is who.
@@ -152,10 +152,3 @@ def main(arguments: Sequence[str]) -> int:
         finally:
             _answers = None
     return 0
-
-
-if __name__ == "__main__":
-    # Under its real name, so that functions that import this module find the same one.
-    from horovod.spark import _worker  # noqa: PLW0406
-
-    sys.exit(_worker.main(sys.argv[1:]))

@@ -83,7 +83,8 @@ def test_output_has_the_rank_in_front():
     for rank in (0, 1):
         assert f"[{rank}]<stdout>:to stdout {'a' * 20_000}" in lines
         assert f"[{rank}]<stdout>:no end of line" in lines
-        assert f"[{rank}]<stderr>:to stderr" in stderr.getvalue().splitlines()
+        said = [line for line in stderr.getvalue().splitlines() if line.startswith(f"[{rank}]<stderr>:")]
+        assert said == [f"[{rank}]<stderr>:to stderr"]
 
 
 def test_output_with_the_time_in_front(capsys):
