@@ -7,6 +7,7 @@ One Spark session, local[8]: its Python workers are warm after the first job, wh
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -29,7 +30,9 @@ _LIMITS_MS: Final = {2: 500.0, 8: 1000.0}
 def _start_session() -> Any:
     folder = str(Path(__file__).resolve().parent.parent)
     os.environ.update(PYSPARK_PYTHON=sys.executable, OMP_NUM_THREADS="1", PYTHONPATH=folder)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     builder = SparkSession.builder.master(f"local[{_SLOTS}]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     return builder.config("spark.log.level", "ERROR").getOrCreate()
 
 

@@ -1,4 +1,4 @@
-"""The driver's console: shows what ranks print, and knows which of them have started.
+"""The driver's console: shows what ranks print, knows which of them have started, and lets tasks meet.
 
 A server on the addresses of the driver that answers only those with the key of the job; what it takes is
 JSON. Threads of the server call `_answer`; everything else is for the thread that runs the job.
@@ -21,6 +21,9 @@ from horovod.runner.common.service._server import Server
 from ._failure_text import from_json
 
 _STREAMS = ("stdout", "stderr", "log")
+# A task that does not come to the meeting cannot reach the console; then all go to Spark's own.
+MEETING_SECONDS = 30.0
+_MOST_MEETING = 200  # whose introductions fit into one message
 
 
 def console_key(job_key: bytes) -> bytes:
@@ -38,12 +41,19 @@ class Console:
         stdout: TextIO | None,
         stderr: TextIO | None,
         with_timestamp: bool,
+        size: int,
+        meeting_seconds: float = MEETING_SECONDS,
     ) -> None:
         """Listen; without streams, output goes to those of this process as they are when it comes."""
         self._stdout = stdout
         self._stderr = stderr
         self._with_timestamp = with_timestamp
-        self._lock = threading.Lock()  # guards the three below, and keeps lines whole
+        self._size = size
+        self._meeting_seconds = meeting_seconds
+        self._lock = threading.Lock()  # guards what is below, and keeps lines whole
+        self._changed = threading.Condition(self._lock)
+        self._introductions: dict[int, str] = {}
+        self._gave_up = size > _MOST_MEETING
         self._ready: set[int] = set()
         self._failures: dict[int, Failure] = {}
         self._open_lines: dict[tuple[int, str], bool] = {}
@@ -65,6 +75,8 @@ class Console:
 
     def close(self) -> None:
         """Take no more output."""
+        with self._lock:
+            self._give_up()
         self._server.close()
 
     def _answer(self, question: Any) -> Any:
@@ -76,7 +88,27 @@ class Console:
             with self._lock:
                 for stream, text in question["lines"]:
                     self._take(rank, str(stream), str(text))
+        if question.get("call") == "meet":
+            return {"introductions": self._meet(int(question["task"]), str(question["introduction"]))}
         return {}
+
+    def _give_up(self) -> None:
+        if len(self._introductions) < self._size:
+            self._gave_up = True
+            self._changed.notify_all()
+
+    def _meet(self, task: int, introduction: str) -> list[str] | None:
+        """The introductions of all tasks when all are here; None for all of them if some do not come."""
+        end = time.monotonic() + self._meeting_seconds
+        with self._lock:
+            if self._gave_up:
+                return None
+            self._introductions[task] = introduction
+            self._changed.notify_all()
+            while len(self._introductions) < self._size and not self._gave_up:
+                if not self._changed.wait(max(0.0, end - time.monotonic())):
+                    self._give_up()
+            return None if self._gave_up else [self._introductions[at] for at in range(self._size)]
 
     def _take(self, rank: int, stream: str, text: str) -> None:
         if stream == "ready":

@@ -89,7 +89,7 @@ def launch(
     if verbose >= 2:  # noqa: PLR2004 - the levels are numbers
         _LOG.info("horovod.spark.run: %d ranks as barrier tasks", size)
     job = Job.create()
-    console = Console(job.key, nics, *streams, with_timestamp)
+    console = Console(job.key, nics, *streams, with_timestamp, size)
     try:
         order = Order(
             job_name=job.name,

@@ -16,9 +16,12 @@ from typing import Any
 from horovod.runner.common.service._client import Client
 from horovod.runner.common.util.network import NoValidAddressesFound
 
+from ._console import MEETING_SECONDS
+
 _MOST_WAITING = 1000
 _SEND_SECONDS = 30.0
 _END_SECONDS = 10.0
+_FIND_SECONDS = 10.0
 # JSON may make six characters of one, and a message has 64 KiB at most.
 _MOST_CHARACTERS = 8 * 1024
 
@@ -35,9 +38,23 @@ class Reporter:
         self._key = key
         self._rank = -1
         self._has_console = False  # written by the thread, read after its end
+        self._client: Client | None = None
+        self._looked = threading.Event()  # publishes _client
         self._waiting: queue.Queue[Line | None] = queue.Queue(_MOST_WAITING)
         self._thread = threading.Thread(target=self._run, name="hvd-spark-output", daemon=True)
         self._thread.start()
+
+    def meet(self, task: int, introduction: str) -> list[str] | None:
+        """Exchange introductions with all tasks at the console; None: they must meet elsewhere."""
+        if not self._looked.wait(_FIND_SECONDS) or self._client is None:
+            return None
+        question = {"call": "meet", "task": task, "introduction": introduction}
+        try:
+            answer = self._client.ask(question, MEETING_SECONDS)
+        except (OSError, ValueError):
+            return None
+        texts = answer.get("introductions") if isinstance(answer, dict) else None
+        return None if texts is None else [str(text) for text in texts]
 
     def ready(self, rank: int) -> None:
         """Tell the driver that this rank has its place."""
@@ -63,8 +80,11 @@ class Reporter:
 
     def _run(self) -> None:
         client: Client | None = None
-        with suppress(NoValidAddressesFound):
-            client = Client("the driver's console", self._addresses, self._key)  # type: ignore[arg-type]
+        if self._addresses:
+            with suppress(NoValidAddressesFound):
+                client = Client("the driver's console", self._addresses, self._key)  # type: ignore[arg-type]
+        self._client = client
+        self._looked.set()
         self._has_console = client is not None
         ended = False
         while not ended:

@@ -70,13 +70,19 @@ def _failure(rank: int, code: int, outcome: tuple[Kind, bytes] | None) -> Failur
     return Failure(rank, socket.gethostname(), time.time(), text, "", None)
 
 
-def _meet(context: Any, order: Order) -> Any:
-    """Exchange introductions with all tasks; the assignment of this one. Waits for all of them."""
+def _meet(context: Any, order: Order, reporter: Reporter) -> Any:
+    """Exchange introductions with all tasks; the assignment of this one. Waits for all of them.
+
+    At the driver's console, since Spark's own exchange looks only once a second whether it is complete.
+    """
     own = context.partitionId()
     address = _address(context.getTaskInfos()[own].address)
     host = host_hash(os.environ.get("CONTAINER_ID"))
     introduction = introduce(host, address, order.nics)
-    texts = context.allGather(introduction.to_json())
+    said = introduction.to_json()
+    texts = reporter.meet(own, said)
+    if texts is None:
+        texts = context.allGather(said)
     introductions = [Introduction.from_json(text) for text in texts]
     return assign(order.job, introductions, RankOrder.BY_HOST, order.env, order.nics)[own]
 
@@ -90,7 +96,7 @@ def _work(context: Any, order: Order, reporter: Reporter) -> tuple[int, bytes | 
     """Rank, and result or failure."""
     worker = WorkerProcess(order, _devices(context))
     try:
-        assignment = _meet(context, order)
+        assignment = _meet(context, order, reporter)
         rank: int = assignment.place.rank
         reporter.ready(rank)
 

@@ -1,0 +1,93 @@
+"""The driver's console and the reporters of tasks, over real sockets."""
+
+import io
+import threading
+
+import pytest
+
+from horovod.spark._console import Console, console_key
+from horovod.spark._reporter import Reporter
+
+KEY = bytes(32)
+
+
+@pytest.fixture
+def make():
+    consoles, reporters = [], []
+
+    def console(size, meeting_seconds=60.0):
+        stdout, stderr = io.StringIO(), io.StringIO()
+        consoles.append(Console(KEY, ["lo"], stdout, stderr, False, size, meeting_seconds))
+        return consoles[-1], stdout, stderr
+
+    def reporter(at, key=KEY):
+        reporters.append(Reporter(at.addresses(), console_key(key)))
+        return reporters[-1]
+
+    yield console, reporter
+    for one in reporters:
+        one.close()
+    for one in consoles:
+        one.close()
+
+
+def _meet_all(reporters):
+    answers = [None] * len(reporters)
+
+    def meet(at):
+        answers[at] = reporters[at].meet(at, f"task {at}")
+
+    threads = [threading.Thread(target=meet, args=[at]) for at in range(len(reporters))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def test_tasks_meet(make):
+    make_console, make_reporter = make
+    console, _, _ = make_console(3)
+
+    answers = _meet_all([make_reporter(console) for _ in range(3)])
+
+    assert answers == [["task 0", "task 1", "task 2"]] * 3
+
+
+def test_if_one_does_not_come_all_must_meet_elsewhere(make):
+    make_console, make_reporter = make
+    console, _, _ = make_console(3, meeting_seconds=0.2)
+    reporters = [make_reporter(console) for _ in range(3)]
+
+    assert _meet_all(reporters[:2]) == [None, None]
+    assert reporters[2].meet(2, "late") is None
+
+
+def test_output_readiness_and_failures_arrive(make):
+    make_console, make_reporter = make
+    console, stdout, stderr = make_console(1)
+    reporter = make_reporter(console)
+
+    reporter.ready(4)
+    reporter.line("stdout", "a\n")
+    reporter.line("stderr", "b\n")
+    reporter.line("log", "c\n")
+    failure = '{"rank": 4, "host": "h", "when": 1, "summary": "KeyError", "traceback": "t"}'
+    reporter.fail(failure)
+
+    assert reporter.close()
+    assert console.ready_ranks() == 1
+    assert [one.summary for one in console.failures()] == ["KeyError"]
+    assert stdout.getvalue() == "[4]<stdout>:a\nc\n"
+    assert stderr.getvalue() == "[4]<stderr>:b\n"
+
+
+def test_without_a_console_output_stays_here(capsys):
+    reporter = Reporter({}, console_key(KEY))
+    reporter._looked.wait(60)
+    reporter.ready(2)
+    reporter.line("stdout", "a\n")
+
+    assert reporter.meet(0, "x") is None
+    assert not reporter.close()
+    assert capsys.readouterr().err == "[2]<stdout>:a\n"
