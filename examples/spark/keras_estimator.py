@@ -7,6 +7,8 @@ spark-submit examples/spark/keras_estimator.py --store hdfs:///tmp/shop     # on
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import tempfile
 
 import keras
@@ -40,8 +42,9 @@ def main() -> None:
     parser.add_argument("--master", default=None, help="default: local[NUM_PROC], or that of spark-submit")
     options = parser.parse_args()
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("keras_estimator")
-    if options.master or not SparkSession.getActiveSession():
+    if options.master or "SPARK_ENV_LOADED" not in os.environ:  # set by spark-submit, which names a master
         builder = builder.master(options.master or f"local[{options.num_proc}]")
     spark = builder.getOrCreate()
     train, test = sales(spark, options.rows).randomSplit([0.9, 0.1], seed=1)
