@@ -36,6 +36,7 @@ Loaded load_now() {
   HVD_FIND(SSL_CTX_ctrl);
   HVD_FIND(SSL_CTX_set_ciphersuites);
   HVD_FIND(SSL_CTX_set_num_tickets);
+  HVD_FIND(SSL_CTX_set_default_read_buffer_len);
   HVD_FIND(SSL_CTX_set_psk_use_session_callback);
   HVD_FIND(SSL_CTX_set_psk_find_session_callback);
   HVD_FIND(SSL_new);
@@ -49,7 +50,8 @@ Loaded load_now() {
   HVD_FIND(SSL_do_handshake);
   HVD_FIND(SSL_read_ex);
   HVD_FIND(SSL_write_ex);
-  HVD_FIND(SSL_pending);
+  HVD_FIND(SSL_has_pending);
+  HVD_FIND(SSL_key_update);
   HVD_FIND(SSL_get_error);
   HVD_FIND(SSL_CIPHER_find);
   HVD_FIND(SSL_SESSION_new);

@@ -27,6 +27,7 @@ struct Functions {
   long (*SSL_CTX_ctrl)(Context*, int command, long number, void* pointer);
   int (*SSL_CTX_set_ciphersuites)(Context*, const char*);
   int (*SSL_CTX_set_num_tickets)(Context*, size_t);
+  void (*SSL_CTX_set_default_read_buffer_len)(Context*, size_t);
   void (*SSL_CTX_set_psk_use_session_callback)(Context*, UseSession);
   void (*SSL_CTX_set_psk_find_session_callback)(Context*, FindSession);
   Ssl* (*SSL_new)(Context*);
@@ -40,7 +41,8 @@ struct Functions {
   int (*SSL_do_handshake)(Ssl*);
   int (*SSL_read_ex)(Ssl*, void*, size_t, size_t*);
   int (*SSL_write_ex)(Ssl*, const void*, size_t, size_t*);
-  int (*SSL_pending)(const Ssl*);
+  int (*SSL_has_pending)(const Ssl*);
+  int (*SSL_key_update)(Ssl*, int kind);
   int (*SSL_get_error)(const Ssl*, int result);
   const void* (*SSL_CIPHER_find)(Ssl*, const unsigned char* two_bytes);
   Session* (*SSL_SESSION_new)();

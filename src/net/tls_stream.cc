@@ -19,10 +19,12 @@ namespace {
 using openssl::Functions;
 
 // Constants of OpenSSL's interface, which never change.
-constexpr int kControlMode = 33, kSetMinVersion = 123, kSetMaxVersion = 124;
+constexpr int kControlMode = 33, kSetReadAhead = 41, kSetMinVersion = 123, kSetMaxVersion = 124;
 constexpr long kTls13 = 0x0304, kPartialWrites = 1, kMovingBuffers = 2;
 constexpr int kVerifyPeer = 1;
-constexpr int kWantRead = 2, kWantWrite = 3, kZeroReturn = 6;
+constexpr int kErrorSsl = 1, kWantRead = 2, kWantWrite = 3, kZeroReturn = 6;
+constexpr unsigned long kReasonMask = 0x7fffff, kUnexpectedEnd = 294;
+constexpr int kUpdateOwnKey = 0;  // the other end changes its own when it is time
 constexpr int kBioFlush = 11, kBioRead = 1, kBioWrite = 2, kBioRetry = 8;
 constexpr int kBioType = 0x0400 | 100;  // a source and sink, number of our own
 constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
@@ -30,6 +32,8 @@ constexpr char kSuiteName[] = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char kIdentity[] = "horovod";
 
 constexpr size_t kRecordBytes = 16 << 10;
+// Several records for one system call.
+constexpr size_t kReadBufferBytes = 4 * (kRecordBytes + 256);
 
 class TlsStream;
 TlsStream* stream_of(const Functions& f, const openssl::Ssl* ssl) {
@@ -38,8 +42,13 @@ TlsStream* stream_of(const Functions& f, const openssl::Ssl* ssl) {
 
 class TlsStream final : public Stream {
  public:
-  TlsStream(const Functions& functions, UniqueFd socket, std::string peer, const Key& key)
-      : f_(functions), socket_(std::move(socket)), peer_(std::move(peer)), key_(key) {}
+  TlsStream(const Functions& functions, UniqueFd socket, std::string peer, const Key& key,
+            const TlsOptions& options)
+      : f_(functions),
+        socket_(std::move(socket)),
+        peer_(std::move(peer)),
+        key_(key),
+        options_(options) {}
   ~TlsStream() override {
     if (ssl_ != nullptr) f_.SSL_free(ssl_);  // with its BIO
   }
@@ -51,7 +60,7 @@ class TlsStream final : public Stream {
   Result<size_t> receive(std::span<const iovec> parts) override HVD_EXCLUDES(mutex_);
   bool has_buffered() const override HVD_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    return f_.SSL_pending(ssl_) > 0;
+    return !is_dry_ && f_.SSL_has_pending(ssl_) != 0;
   }
   int descriptor() const override { return socket_.get(); }
   const std::string& peer() const override { return peer_; }
@@ -63,11 +72,13 @@ class TlsStream final : public Stream {
   // OK: OpenSSL wants the socket to be ready first.
   Status outcome(int result) HVD_REQUIRES(mutex_);
   size_t stage(std::span<const iovec> parts, size_t skip) HVD_REQUIRES(mutex_);
+  void renew_key() HVD_REQUIRES(mutex_);
 
   const Functions& f_;
   UniqueFd socket_;
   const std::string peer_;
   const Key key_;
+  const TlsOptions options_;
   mutable Mutex mutex_;
   openssl::Ssl* ssl_ = nullptr;
   Status failure_ HVD_GUARDED_BY(mutex_);
@@ -77,7 +88,10 @@ class TlsStream final : public Stream {
   // Bytes that are written but were offered no more when they were: the next offer starts with
   // them.
   size_t ahead_ HVD_GUARDED_BY(mutex_) = 0;
-  int number_ = -1;  // of the socket, for the BIO
+  bool is_open_ HVD_GUARDED_BY(mutex_) = false;  // a byte has passed: both ends are who they say
+  bool is_dry_ HVD_GUARDED_BY(mutex_) = false;   // what is here is no whole record
+  uint64_t records_ HVD_GUARDED_BY(mutex_) = 0;  // under the key that is in use
+  int number_ = -1;                              // of the socket, for the BIO
 };
 
 int bio_write(openssl::Bio* bio, const char* bytes, int count);
@@ -110,6 +124,8 @@ Shared make_shared_part() {
   f.SSL_CTX_ctrl(out.context, kSetMinVersion, kTls13, nullptr);
   f.SSL_CTX_ctrl(out.context, kSetMaxVersion, kTls13, nullptr);
   f.SSL_CTX_ctrl(out.context, kControlMode, kPartialWrites | kMovingBuffers, nullptr);
+  f.SSL_CTX_ctrl(out.context, kSetReadAhead, 1, nullptr);
+  f.SSL_CTX_set_default_read_buffer_len(out.context, kReadBufferBytes);
   f.SSL_CTX_set_num_tickets(out.context, 0);  // nothing is ever resumed
   f.SSL_CTX_set_psk_use_session_callback(out.context, use_session);
   f.SSL_CTX_set_psk_find_session_callback(out.context, find_session);
@@ -212,14 +228,28 @@ Status TlsStream::outcome(int result) {
   const int error = f_.SSL_get_error(ssl_, result);
   if (error == kWantRead || error == kWantWrite) return Status::ok();
   std::string why = "the connection was closed";
-  if (const unsigned long code = f_.ERR_get_error(); code != 0 && error != kZeroReturn) {
+  StatusCode kind = StatusCode::kPeerLost;
+  const unsigned long code = error == kZeroReturn ? 0 : f_.ERR_get_error();
+  if (code != 0 && (code & kReasonMask) != kUnexpectedEnd) {
     char text[256];
     f_.ERR_error_string_n(code, text, sizeof text);
     why = concat("TLS: ", std::string_view(text));
-  } else if (error != kZeroReturn && system_error != 0) {
+    // Between ends that have proven themselves only somebody on the way can have written it.
+    if (error == kErrorSsl && is_open_) {
+      kind = StatusCode::kCorrupted;
+      why += ": bytes were changed on the way";
+    }
+  } else if (code == 0 && error != kZeroReturn && system_error != 0) {
     why = std::strerror(system_error);
   }
-  return failure_ = Status(StatusCode::kPeerLost, concat(peer_, ": ", why));
+  return failure_ = Status(kind, concat(peer_, ": ", why));
+}
+
+// Only between records: one that OpenSSL keeps was made with the old key.
+void TlsStream::renew_key() {
+  if (records_ < options_.records_per_key) return;
+  f_.ERR_clear_error();
+  if (f_.SSL_key_update(ssl_, kUpdateOwnKey) == 1) records_ = 0;
 }
 
 // Copies what follows the first `skip` bytes of `parts`.
@@ -250,7 +280,10 @@ Result<size_t> TlsStream::send(std::span<const iovec> parts) {
       done += known;
       continue;
     }
-    if (staged_bytes_ == 0) staged_bytes_ = stage(parts, done);
+    if (staged_bytes_ == 0) {
+      renew_key();
+      staged_bytes_ = stage(parts, done);
+    }
     size_t written = 0;
     f_.ERR_clear_error();
     errno = 0;
@@ -261,6 +294,8 @@ Result<size_t> TlsStream::send(std::span<const iovec> parts) {
       return done;
     }
     // All of it: a record is either written or kept whole.
+    is_open_ = true;
+    ++records_;
     ahead_ = written;
     std::memmove(staged_.data(), staged_.data() + written, staged_bytes_ - written);
     staged_bytes_ -= written;
@@ -279,6 +314,8 @@ Result<size_t> TlsStream::receive(std::span<const iovec> parts) {
       errno = 0;
       const int result = f_.SSL_read_ex(ssl_, static_cast<char*>(part.iov_base) + filled,
                                         part.iov_len - filled, &got);
+      is_dry_ = result != 1;
+      is_open_ = is_open_ || result == 1;
       if (result != 1) {
         const Status status = outcome(result);
         if (!status && done == 0) return status;
@@ -286,6 +323,8 @@ Result<size_t> TlsStream::receive(std::span<const iovec> parts) {
       }
       filled += got;
       done += got;
+      // Asking for more than is here would only cost time; the caller comes again.
+      if (f_.SSL_has_pending(ssl_) == 0) return done;
     }
   }
   return done;
@@ -296,11 +335,12 @@ Result<size_t> TlsStream::receive(std::span<const iovec> parts) {
 Status load_tls() { return shared_part().status; }
 
 Result<std::unique_ptr<Stream>> make_tls_stream(UniqueFd socket, std::string peer,
-                                                const Key& session_key, TlsRole role) {
+                                                const Key& session_key, TlsRole role,
+                                                const TlsOptions& options) {
   const Shared& shared = shared_part();
   HVD_TRY(shared.status);
-  auto stream =
-      std::make_unique<TlsStream>(*shared.f, std::move(socket), std::move(peer), session_key);
+  auto stream = std::make_unique<TlsStream>(*shared.f, std::move(socket), std::move(peer),
+                                            session_key, options);
   HVD_TRY(stream->open(shared.context, shared.method, role));
   return std::unique_ptr<Stream>(std::move(stream));
 }
