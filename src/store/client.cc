@@ -8,7 +8,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "net/dialler.h"
-#include "net/socket_io.h"
+#include "net/sealed_stream.h"
 #include "net/tcp_stream.h"
 #include "store/protocol.h"
 
@@ -30,6 +30,10 @@ bool wait_for(int fd, short events, Deadline deadline) {
 
 // Rank 0 may run the store and be the last to come; then all others wait for their next try.
 constexpr net::DialOptions kDialOptions{.retry_at_most = std::chrono::milliseconds(20)};
+
+// Connections that may break in one request. A store that is replaced breaks one; more are somebody
+// on the way, whose changes make the store drop us.
+constexpr int kMostBroken = 16;
 
 Status out_of_time() { return Status(StatusCode::kTimedOut, "no answer in time"); }
 
@@ -69,8 +73,8 @@ Result<std::string> Client::get(std::string_view key, Deadline deadline) {
 }
 
 Result<std::string> Client::request(std::string_view frame, Deadline deadline) {
-  for (;;) {
-    if (!socket_.valid()) HVD_TRY(connect(deadline));
+  for (int broken = 0;;) {
+    if (stream_ == nullptr) HVD_TRY(connect(deadline));
     Status status = send(frame, deadline);
     if (status) {
       auto answer = receive(deadline);
@@ -78,8 +82,14 @@ Result<std::string> Client::request(std::string_view frame, Deadline deadline) {
       status = answer.status();
     }
     // Whatever went wrong, the rest of this exchange must not be taken for the next one's.
-    socket_.reset();
+    stream_.reset();
     if (status.code() != StatusCode::kPeerLost) return status;
+    if (++broken == kMostBroken) {
+      return Status(StatusCode::kPeerLost,
+                    concat(status.message(), ", for the ", broken,
+                           "th time before an answer came; does something between this host and "
+                           "that one change what is sent?"));
+    }
   }
 }
 
@@ -90,15 +100,18 @@ Status Client::connect(Deadline deadline) {
   if (connected.status().code() == StatusCode::kPreconditionError) refusal_ = connected.status();
   HVD_TRY(connected.status());
   HVD_TRY(net::prepare_tcp_socket((*connected)->socket.get(), {}));
-  socket_ = std::move((*connected)->socket);
+  stream_ = net::make_sealed_stream(
+      std::move((*connected)->socket),
+      concat("the rendezvous store at ", net::to_text((*connected)->address)),
+      (*connected)->session_key, net::SealRole::kDialler);
   return Status::ok();
 }
 
 Status Client::send(std::string_view frame, Deadline deadline) {
   while (!frame.empty()) {
-    if (!wait_for(socket_.get(), POLLOUT, deadline)) return out_of_time();
+    if (!wait_for(stream_->descriptor(), POLLOUT, deadline)) return out_of_time();
     const iovec part{const_cast<char*>(frame.data()), frame.size()};
-    HVD_TRY_ASSIGN(const size_t sent, net::send_some(socket_.get(), {&part, 1}));
+    HVD_TRY_ASSIGN(const size_t sent, stream_->send({&part, 1}));
     frame.remove_prefix(sent);
   }
   return Status::ok();
@@ -117,9 +130,9 @@ Result<std::string> Client::receive_bytes(size_t count, Deadline deadline) {
   std::string out(count, '\0');
   for (size_t done = 0; done < count;) {
     const iovec part{out.data() + done, count - done};
-    HVD_TRY_ASSIGN(const size_t got, net::receive_some(socket_.get(), {&part, 1}));
+    HVD_TRY_ASSIGN(const size_t got, stream_->receive({&part, 1}));
     done += got;
-    if (got == 0 && !wait_for(socket_.get(), POLLIN, deadline)) return out_of_time();
+    if (got == 0 && !wait_for(stream_->descriptor(), POLLIN, deadline)) return out_of_time();
   }
   return out;
 }

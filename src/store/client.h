@@ -1,15 +1,16 @@
 // client.h - a Store behind a server. Connects when it is first used, and again within the deadline
-// of the call if the connection breaks: both requests may be repeated. One thread at a time; blocks
-// until the deadline at most.
+// of the call if the connection breaks: both requests may be repeated. What travels is encrypted
+// and authenticated. One thread at a time; blocks until the deadline at most.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/fd.h"
 #include "net/address.h"
 #include "net/key.h"
+#include "net/stream.h"
 #include "store/store.h"
 
 namespace hvd::store {
@@ -38,7 +39,7 @@ class Client final : public Store {
   std::vector<net::Address> servers_;
   net::Key key_;
   ClientOptions options_;
-  UniqueFd socket_;
+  std::unique_ptr<net::Stream> stream_;  // null: not connected
   Status refusal_;  // the server does not want us, and will not change its mind
 };
 

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "net/acceptor.h"
 #include "net/packing.h"
-#include "net/socket_io.h"
+#include "net/sealed_stream.h"
 #include "net/tcp_stream.h"
 
 namespace hvd::store {
@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kReadBytes = 64 << 10;
 
 struct ClientLink {
-  UniqueFd socket;
+  std::unique_ptr<net::Stream> stream;
   net::Hello hello;
   std::string in{}, out{};
   std::optional<std::string> awaited{};  // key it waits for
@@ -51,6 +51,7 @@ class Server::State {
   Next serve(ClientLink& client);
   Next read(ClientLink& client);
   Next read_requests(ClientLink& client);
+  static Next dismiss(const ClientLink& client, const Status& why);
   Next obey(ClientLink& client, std::string_view body);
   Next write(ClientLink& client);
   void watch(ClientLink& client, int operation);
@@ -94,7 +95,9 @@ void Server::State::admit(net::Accepted accepted) {
   if (clients_.size() >= limits_.clients) return;
   // Best effort: without it a client that vanishes only stays longer.
   (void)net::prepare_tcp_socket(accepted.socket.get(), {}).is_ok();
-  clients_.push_back({.socket = std::move(accepted.socket), .hello = accepted.hello});
+  auto stream = net::make_sealed_stream(std::move(accepted.socket), net::to_text(accepted.from),
+                                        accepted.session_key, net::SealRole::kAcceptor);
+  clients_.push_back({.stream = std::move(stream), .hello = accepted.hello});
   watch(clients_.back(), EPOLL_CTL_ADD);
 }
 
@@ -103,7 +106,7 @@ void Server::State::watch(ClientLink& client, int operation) {
   // While an answer is under way no request is read, so a client cannot make us buffer.
   epoll_event event{.events = client.watches_writing ? EPOLLOUT : EPOLLIN,
                     .data = {.ptr = &client}};
-  (void)!epoll_ctl(epoll_.get(), operation, client.socket.get(), &event);
+  (void)!epoll_ctl(epoll_.get(), operation, client.stream->descriptor(), &event);
 }
 
 Next Server::State::serve(ClientLink& client) {
@@ -112,13 +115,25 @@ Next Server::State::serve(ClientLink& client) {
 }
 
 Next Server::State::read(ClientLink& client) {
-  const size_t before = client.in.size();
-  client.in.resize(before + kReadBytes);
-  const iovec part{client.in.data() + before, kReadBytes};
-  const auto got = net::receive_some(client.socket.get(), {&part, 1});
-  client.in.resize(before + (got.is_ok() ? *got : 0));
-  if (!got) return Next::kDrop;
-  return read_requests(client);
+  do {
+    const size_t before = client.in.size();
+    client.in.resize(before + kReadBytes);
+    const iovec part{client.in.data() + before, kReadBytes};
+    const auto got = client.stream->receive({&part, 1});
+    client.in.resize(before + (got.is_ok() ? *got : 0));
+    if (!got) return dismiss(client, got.status());
+    if (read_requests(client) == Next::kDrop) return Next::kDrop;
+    // What the stream has taken from the socket already wakes nobody.
+  } while (client.out.empty() && client.stream->has_buffered());
+  return Next::kKeep;
+}
+
+// A client that goes is nothing new; one whose bytes were changed on the way is.
+Next Server::State::dismiss(const ClientLink& client, const Status& why) {
+  if (why.code() == StatusCode::kCorrupted) {
+    HVD_LOG(kWarning, "store: dropped rank ", client.hello.rank, ": ", why.message());
+  }
+  return Next::kDrop;
 }
 
 Next Server::State::read_requests(ClientLink& client) {
@@ -177,7 +192,7 @@ Next Server::State::write(ClientLink& client) {
   size_t done = 0;
   while (done < client.out.size()) {
     const iovec part{client.out.data() + done, client.out.size() - done};
-    const auto sent = net::send_some(client.socket.get(), {&part, 1});
+    const auto sent = client.stream->send({&part, 1});
     if (!sent) return Next::kDrop;
     if (*sent == 0) break;
     done += *sent;
