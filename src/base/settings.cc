@@ -196,9 +196,10 @@ constexpr Row kNetworkRows[] = {
         "job."),
     text("HOROVOD_GLOO_IFACE",
          "Network interfaces to use, separated by commas; unset: all that are up."),
-    flag("HOROVOD_TLS",
-         "Encrypt everything between hosts with TLS (OpenSSL must be installed); the same on every "
-         "rank."),
+    integer("HOROVOD_TLS", {.least = 0, .most = 2147483647}, "",
+            "Unset: control and objects between hosts are encrypted, tensors are not. 1: "
+            "everything, with TLS (OpenSSL must be installed). 0: nothing but the rendezvous. The "
+            "same on every rank."),
     text("HOROVOD_TCP_CONGESTION",
          "TCP congestion control between hosts, as in `/proc/sys/net/ipv4/tcp_available_congestion_"
          "control`; unset: that of the system."),

@@ -6,12 +6,12 @@
 
 #include "base/parse.h"
 #include "base/text.h"
-#include "net/key.h"
+#include "bootstrap/signed_store.h"
 
 namespace hvd::bootstrap {
 namespace {
 
-constexpr size_t kSaltBytes = 32;
+constexpr size_t kSaltBytes = 32, kFreshBytes = 16;
 // How often rank 0, while it waits for a rank, looks whether somebody complained.
 constexpr auto kLookForComplaints = std::chrono::milliseconds(500);
 // The store is asked at least this long, also when the time is over: it may well know the answer.
@@ -22,6 +22,12 @@ constexpr auto kExtraTime = std::chrono::seconds(2);
 
 Deadline later(Deadline deadline) {
   return deadline.is_never() ? deadline : Deadline::at(deadline.when() + kExtraTime);
+}
+
+Result<std::string> random_bytes(size_t count) {
+  std::string out(count, '\0');
+  HVD_TRY(net::fill_random({reinterpret_cast<uint8_t*>(out.data()), count}));
+  return out;
 }
 
 class Names {
@@ -94,8 +100,7 @@ Result<Roster> collect(const Member& self, store::Store& store, const Names& nam
                          " did not come in time"));
   }
   if (const auto map = make_host_map(roster.members); !map) return map.status();
-  roster.salt.resize(kSaltBytes);
-  HVD_TRY(net::fill_random({reinterpret_cast<uint8_t*>(roster.salt.data()), kSaltBytes}));
+  HVD_TRY_ASSIGN(roster.salt, random_bytes(kSaltBytes));
   return roster;
 }
 
@@ -111,16 +116,20 @@ Result<Roster> gather_as_rank0(const Member& self, store::Store& store, const Na
 
 }  // namespace
 
-Result<Roster> gather(const Member& self, store::Store& store, uint64_t epoch, Deadline deadline) {
+Result<Roster> gather(Member self, store::Store& unsigned_store, const net::Key& key,
+                      uint64_t epoch, Deadline deadline) {
+  SignedStore store(unsigned_store, key);
   const Names names(epoch);
+  HVD_TRY_ASSIGN(self.fresh, random_bytes(kFreshBytes));
   if (const Status status = introduce(self, store, names, deadline); !status) {
     return blame("rendezvous", status);
   }
   if (self.rank == 0) return gather_as_rank0(self, store, names, deadline);
-  HVD_TRY_ASSIGN(const std::string bytes, store.get(names.roster(), later(deadline)));
-  HVD_TRY_ASSIGN(Roster roster, decode_roster(bytes));
+  const auto bytes = store.get(names.roster(), later(deadline));
+  if (!bytes) return blame("rendezvous", bytes.status());
+  HVD_TRY_ASSIGN(Roster roster, decode_roster(*bytes));
   if (!roster.failure) return blame("rendezvous", roster.failure);
-  if (roster.members.empty() ||
+  if (roster.members.empty() || self.rank >= static_cast<int32_t>(roster.members.size()) ||
       roster.members.size() != static_cast<size_t>(roster.members.front().size)) {
     return corrupted(concat("rendezvous: a roster of ", roster.members.size(), " ranks"));
   }
@@ -129,6 +138,9 @@ Result<Roster> gather(const Member& self, store::Store& store, uint64_t epoch, D
   }
   const Member& listed = roster.members[static_cast<size_t>(self.rank)];
   if (listed == self) return roster;
+  if (listed.addresses == self.addresses) {
+    return corrupted("rendezvous: the roster is that of an earlier job");
+  }
   return precondition_error(concat("rendezvous: two processes claim rank ", self.rank,
                                    ": one on host ", listed.hostname, " and one on host ",
                                    self.hostname));

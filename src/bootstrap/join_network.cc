@@ -17,8 +17,9 @@ namespace {
 
 Result<Network> meet(TcpEnd self, store::Store& store, const net::Key& key, uint64_t epoch,
                      Deadline deadline) {
+  say_what_is_open(self.member);
   HVD_TRY_ASSIGN(net::TcpPort port, listen_at(self));
-  HVD_TRY_ASSIGN(const Roster roster, gather(self.member, store, epoch, deadline));
+  HVD_TRY_ASSIGN(const Roster roster, gather(self.member, store, key, epoch, deadline));
   Network network;
   network.host_secret = key.derive("horovod host", {});
   HVD_TRY_ASSIGN(network.hosts, make_host_map(roster.members));

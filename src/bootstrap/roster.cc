@@ -21,6 +21,18 @@ std::string ranks_text(std::span<const int32_t> ranks) {
   return concat(ranks.size() == 1 ? "rank " : "ranks ", join_text(ranks, ", ", 16));
 }
 
+const char* setting_text(net::Protection protection) {
+  switch (protection) {
+    case net::Protection::kNone:
+      return "0";
+    case net::Protection::kGuarded:
+      return "unset";
+    case net::Protection::kAll:
+      return "1";
+  }
+  return "";
+}
+
 Status check_host(std::span<const Member> members, std::span<const int32_t> ranks) {
   std::map<int32_t, int32_t> by_local_rank;
   for (const int32_t rank : ranks) {
@@ -69,8 +81,10 @@ std::string encode_member(const Member& member) {
   put(out, member.local_size);
   put_text(out, member.host);
   put_text(out, member.hostname);
-  put(out, uint8_t{member.uses_tls});
+  put(out, static_cast<uint8_t>(member.protection));
+  put(out, uint8_t{member.has_tls});
   put_text(out, net::to_text(member.addresses));
+  put_text(out, member.fresh);
   return out;
 }
 
@@ -84,10 +98,14 @@ Result<Member> decode_member(std::string_view bytes) {
   member.local_size = in.get<int32_t>();
   member.host = in.get_text();
   member.hostname = in.get_text();
+  const auto protection = in.get<uint8_t>();
   const auto tls = in.get<uint8_t>();
-  member.uses_tls = tls == 1;
+  member.protection = static_cast<net::Protection>(protection);
+  member.has_tls = tls == 1;
   const std::string_view addresses = in.get_text();
-  if (!in.is_complete() || tls > 1) {
+  member.fresh = in.get_text();
+  const bool is_protection = protection <= static_cast<uint8_t>(net::Protection::kAll);
+  if (!in.is_complete() || !is_protection || tls > 1) {
     return corrupted(concat("what a rank says about itself makes no sense (", bytes.size(),
                             " bytes); do all ranks have the same horovod?"));
   }
@@ -140,8 +158,9 @@ Status check_member(const Member& rank0, const Member& member) {
   };
   if (member.version != rank0.version) return differ("has horovod", member.version, rank0.version);
   if (member.size != rank0.size) return differ("says the size is", member.size, rank0.size);
-  if (member.uses_tls != rank0.uses_tls) {
-    return differ("has HOROVOD_TLS", member.uses_tls ? "1" : "0", rank0.uses_tls ? "1" : "0");
+  if (member.protection != rank0.protection) {
+    return differ("has HOROVOD_TLS", setting_text(member.protection),
+                  setting_text(rank0.protection));
   }
   return Status::ok();
 }

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "net/address.h"
+#include "net/tcp_mesh.h"
 #include "topology/hosts.h"
 
 namespace hvd::bootstrap {
@@ -18,10 +19,12 @@ struct Member {
   std::string version;  // of horovod
   int32_t rank = 0, size = 1;
   int32_t local_rank = 0, local_size = 1;
-  std::string host;      // identity
-  std::string hostname;  // for people
-  bool uses_tls = false;
+  std::string host;                                        // identity
+  std::string hostname;                                    // for people
+  net::Protection protection = net::Protection::kGuarded;  // HOROVOD_TLS
+  bool has_tls = false;                                    // OpenSSL is there
   std::vector<net::Address> addresses;
+  std::string fresh{};  // random, of this init: tells it from earlier ones
 
   bool operator==(const Member&) const = default;
 };

@@ -2,16 +2,25 @@
 
 #include <utility>
 
+#include "base/log.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "bootstrap/host_identity.h"
+#include "net/tls_stream.h"
 #include "topology/variables.h"
 
 namespace hvd::bootstrap {
 namespace {
 
 using topology::text_variable;
+
+// HOROVOD_TLS.
+Result<net::Protection> protection_of(const Environment& environment) {
+  HVD_TRY_ASSIGN(const auto tls, topology::integer_variable(environment, "HOROVOD_TLS", 0));
+  if (!tls) return net::Protection::kGuarded;
+  return *tls > 0 ? net::Protection::kAll : net::Protection::kNone;
+}
 
 }  // namespace
 
@@ -27,7 +36,7 @@ Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environ
                  usable.status());
   }
   end.usable = std::move(*usable);
-  HVD_TRY_ASSIGN(const auto tls, topology::integer_variable(environment, "HOROVOD_TLS", 0));
+  HVD_TRY_ASSIGN(const net::Protection protection, protection_of(environment));
   end.congestion_control = text_variable(environment, "HOROVOD_TCP_CONGESTION").value_or("");
   end.member = {.version = version_text(),
                 .rank = topology.rank,
@@ -36,9 +45,19 @@ Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environ
                 .local_size = topology.local_size,
                 .host = host_identity(topology.hostname),
                 .hostname = topology.hostname,
-                .uses_tls = tls.value_or(0) > 0,
+                .protection = protection,
+                .has_tls = protection != net::Protection::kNone && net::load_tls().is_ok(),
                 .addresses = {}};
   return end;
+}
+
+void say_what_is_open(const Member& self) {
+  if (self.rank != 0 || self.protection != net::Protection::kNone) return;
+  HVD_LOG(kWarning,
+          "HOROVOD_TLS=0: what travels between hosts is neither encrypted nor protected against "
+          "changes; whoever can write to this network can run code on every rank, through the "
+          "objects that they exchange. Unset HOROVOD_TLS to protect control and objects, set it "
+          "to 1 to protect tensors as well");
 }
 
 Result<net::TcpPort> listen_at(TcpEnd& end) {
@@ -52,7 +71,8 @@ Result<std::unique_ptr<net::Mesh>> open_mesh(TcpEnd end, net::TcpPort port, cons
                                              Deadline deadline) {
   std::vector<net::MeshPeer> peers;
   for (const Member& member : roster.members) {
-    peers.push_back({.host = member.hostname, .addresses = member.addresses});
+    peers.push_back(
+        {.host = member.hostname, .addresses = member.addresses, .has_tls = member.has_tls});
   }
   const net::Key mesh_key = key.derive(
       "horovod mesh", {reinterpret_cast<const uint8_t*>(roster.salt.data()), roster.salt.size()});
@@ -64,7 +84,7 @@ Result<std::unique_ptr<net::Mesh>> open_mesh(TcpEnd end, net::TcpPort port, cons
       // Less than init waits for the streams: only the mesh knows why an address does not answer.
       .wait_time = deadline.remaining(longest) / 10 * 9,
       .congestion_control = std::move(end.congestion_control),
-      .encryption = end.member.uses_tls ? net::Encryption::kTls : net::Encryption::kNone};
+      .protection = end.member.protection};
   return net::make_tcp_mesh(std::move(port), std::move(peers), mesh_key, options);
 }
 

@@ -28,6 +28,9 @@ struct TcpEnd {
 
 Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environment& environment);
 
+// Warns, on rank 0 for all, when HOROVOD_TLS=0 leaves the job open to whoever is on the network.
+void say_what_is_open(const Member& self);
+
 // Listens on all usable addresses and writes them into the member.
 Result<net::TcpPort> listen_at(TcpEnd& end);
 

@@ -45,6 +45,7 @@ struct Run {
 // Blocks that change hands: allgather, broadcast, alltoall, reducescatter.
 struct Exchange {
   bool same_block_for_all = false;  // one block for every receiver, or one per receiver
+  bool moves_bytes = false;         // of a type that has no numbers to it: may be objects
   bool reduces = false;  // receivers combine the blocks (reducescatter) instead of storing them
   Numeric numeric;       // when it reduces
   const std::byte* in = nullptr;

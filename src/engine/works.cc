@@ -464,6 +464,12 @@ collective::Exchange blocks_of_reducescatter(const Slot& slot, const SetView& se
   return x;
 }
 
+// Objects travel as bytes (a pickle in uint8), so bytes that are moved are taken for objects:
+// whoever could change them between hosts could run code where they are read (decision 0017).
+bool may_be_objects(Kind kind, DType dtype) {
+  return kind != Kind::kReducescatter && (dtype == DType::kUint8 || dtype == DType::kInt8);
+}
+
 }  // namespace
 
 void build_work(Operation& op, const Slot& slot, const SetView& set) {
@@ -486,6 +492,8 @@ void build_work(Operation& op, const Slot& slot, const SetView& set) {
         default:
           op.work.exchanges.push_back(blocks_of_reducescatter(slot, set, t));
       }
+      op.work.exchanges.back().moves_bytes =
+          may_be_objects(slot.kind(), slot.requests[0].tensors[t].dtype);
       op.work.exchanges.back().in = static_cast<const std::byte*>(op.buffers[t].input);
       op.work.exchanges.back().out = static_cast<std::byte*>(op.buffers[t].output);
     }

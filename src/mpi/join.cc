@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "base/version.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/host_identity.h"
+#include "bootstrap/store_place.h"
 #include "bootstrap/tcp_end.h"
 #include "mpi/mpi_mesh.h"
 #include "mpi/mpi_store.h"
@@ -52,9 +54,18 @@ std::optional<LifePort> open_life_port(const topology::Topology& topology,
   return std::nullopt;
 }
 
+// The roster is signed with the key that the environment names. Without one MPI, which carries
+// everything else as well, is trusted with the roster, too.
+Result<net::Key> signing_key(const Environment& environment, Deadline deadline) {
+  HVD_TRY_ASSIGN(const auto given, bootstrap::find_key(environment, deadline));
+  if (given) return *given;
+  return net::Key(std::array<uint8_t, net::kKeyBytes>{});
+}
+
 // The roster came through MPI alone, so its random bytes are a secret of the job.
 std::shared_ptr<net::Mesh> open_life_mesh(LifePort port, const bootstrap::Roster& roster,
                                           uint64_t epoch, Deadline deadline) {
+  port.end.member.protection = net::Protection::kNone;  // a life line carries nothing
   const auto key = net::Key::parse(roster.salt);
   auto mesh = key ? bootstrap::open_mesh(std::move(port.end), std::move(port.port), roster, *key,
                                          epoch, deadline)
@@ -76,9 +87,10 @@ Result<bootstrap::Network> join_mesh(Group& group, const topology::Topology& top
       .local_size = topology.local_size,
       .host = host,
       .hostname = topology.hostname,
-      .uses_tls = false,
       .addresses = port ? port->end.member.addresses : std::vector<net::Address>()};
-  HVD_TRY_ASSIGN(const bootstrap::Roster roster, bootstrap::gather(self, store, epoch, deadline));
+  HVD_TRY_ASSIGN(const net::Key key, signing_key(environment, deadline));
+  HVD_TRY_ASSIGN(const bootstrap::Roster roster,
+                 bootstrap::gather(self, store, key, epoch, deadline));
   bootstrap::Network network;
   HVD_TRY_ASSIGN(network.hosts, bootstrap::make_host_map(roster.members));
   MpiMeshOptions options{.epoch = epoch};

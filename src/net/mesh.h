@@ -25,16 +25,22 @@ class Mesh {
   virtual void poll() = 0;
   // Readable when poll() has something to do (an epoll descriptor).
   virtual int descriptor() const = 0;
+  // Whether streams of kGuardedLane are protected where those of kPlainLane are not.
+  virtual bool has_guarded_lane() const { return false; }
   // For the works of the global process set, where hosts have one rank each; null: this mesh has
   // streams only. It lives as long as the mesh.
   virtual LaneReduce* lane_reduce() { return nullptr; }
 };
 
-// Purposes: control is 0; the data streams of a process set carry its id and, where several run
-// side by side, a lane.
+// Purposes: control is 0; the data streams of a process set carry its id and a lane: one for
+// numbers, one for bytes that may be code to whoever gets them (objects).
 inline constexpr uint64_t kControlPurpose = 0;
+inline constexpr uint32_t kPlainLane = 0, kGuardedLane = 1;
 inline constexpr uint64_t data_purpose(uint32_t channel, uint32_t lane) {
   return uint64_t{1} << 63 | uint64_t{channel} << 16 | lane;
+}
+inline constexpr bool is_plain_lane(uint64_t purpose) {
+  return purpose != kControlPurpose && (purpose & 0xffff) == kPlainLane;
 }
 
 }  // namespace hvd::net

@@ -43,7 +43,9 @@ class SealedStream final : public Stream {
 
   Result<size_t> send(std::span<const iovec> parts) override;
   Result<size_t> receive(std::span<const iovec> parts) override;
-  bool has_buffered() const override { return plain_begin_ < plain_end_ || has_record(); }
+  bool has_buffered() const override {
+    return !receive_failure_.is_ok() || plain_begin_ < plain_end_ || has_record();
+  }
   int descriptor() const override { return socket_.get(); }
   const std::string& peer() const override { return peer_; }
 

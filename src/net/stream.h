@@ -30,8 +30,8 @@ class Stream {
   virtual short wake_events(short events) const { return events; }
   // Whether poll(2) on the descriptor tells exactly when receive() would give something.
   virtual bool is_plain_socket() const { return false; }
-  // Bytes that receive() would give without the descriptor being readable (TLS keeps decrypted
-  // bytes).
+  // Bytes or an error that receive() would give without the descriptor being readable: a stream
+  // that encrypts reads ahead.
   virtual bool has_buffered() const { return false; }
   // "rank 3 (host b, 10.0.0.2:41234)", for errors.
   virtual const std::string& peer() const = 0;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/thread_annotations.h"
+#include "net/sealed_stream.h"
 #include "net/tls_stream.h"
 
 namespace hvd::net {
@@ -37,8 +38,10 @@ class TcpMesh final : public Mesh {
       HVD_EXCLUDES(mutex_);
   void poll() override HVD_EXCLUDES(mutex_);
   int descriptor() const override { return epoll_.get(); }
+  bool has_guarded_lane() const override { return options_.protection == Protection::kGuarded; }
 
  private:
+  enum class End { kDialler, kAcceptor };
   // What is known about the streams of one peer for one purpose.
   struct Entry {
     std::unique_ptr<Dialler> dialler{};
@@ -52,7 +55,7 @@ class TcpMesh final : public Mesh {
   void advance(Entry& entry, int32_t peer, uint64_t purpose) HVD_REQUIRES(mutex_);
   void accept(Accepted accepted) HVD_REQUIRES(mutex_);
   Result<std::unique_ptr<Stream>> wrap(UniqueFd socket, const Address& address, const Key& session,
-                                       int32_t peer, uint64_t purpose, TlsRole role);
+                                       int32_t peer, uint64_t purpose, End end);
   Verdict judge(const Hello& hello) const;
   std::string peer_text(int32_t peer) const {
     return concat("rank ", peer, " (host ", peers_[static_cast<size_t>(peer)].host, ")");
@@ -157,7 +160,7 @@ void TcpMesh::advance(Entry& entry, int32_t peer, uint64_t purpose) {
   Dialler::Connected& link = **connected;
   last_good_.insert_or_assign(peer, link.address);
   auto stream =
-      wrap(std::move(link.socket), link.address, link.session_key, peer, purpose, TlsRole::kClient);
+      wrap(std::move(link.socket), link.address, link.session_key, peer, purpose, End::kDialler);
   if (!stream) {
     entry.failure = stream.status();
     return;
@@ -170,7 +173,7 @@ void TcpMesh::accept(Accepted accepted) {
   const Hello& hello = accepted.hello;
   Entry& entry = entries_[{hello.rank, hello.purpose}];
   auto stream = wrap(std::move(accepted.socket), accepted.from, accepted.session_key, hello.rank,
-                     hello.purpose, TlsRole::kServer);
+                     hello.purpose, End::kAcceptor);
   if (!stream) {
     entry.failure = stream.status();
     return;
@@ -181,7 +184,7 @@ void TcpMesh::accept(Accepted accepted) {
 
 Result<std::unique_ptr<Stream>> TcpMesh::wrap(UniqueFd socket, const Address& address,
                                               const Key& session, int32_t peer, uint64_t purpose,
-                                              TlsRole role) {
+                                              End end) {
   const TcpOptions options{.user_timeout = purpose == kControlPurpose
                                                ? options_.control_user_timeout
                                                : std::chrono::milliseconds(0),
@@ -189,10 +192,18 @@ Result<std::unique_ptr<Stream>> TcpMesh::wrap(UniqueFd socket, const Address& ad
   HVD_TRY(prepare_tcp_socket(socket.get(), options));
   std::string text = concat("rank ", peer, " (host ", peers_[static_cast<size_t>(peer)].host, ", ",
                             to_text(address), ")");
-  if (options_.encryption == Encryption::kNone) {
+  if (options_.protection == Protection::kNone ||
+      (options_.protection == Protection::kGuarded && is_plain_lane(purpose))) {
     return make_socket_stream(std::move(socket), std::move(text));
   }
-  return make_tls_stream(std::move(socket), std::move(text), session, role);
+  const bool both_have_tls = peers_[static_cast<size_t>(peer)].has_tls &&
+                             peers_[static_cast<size_t>(options_.rank)].has_tls;
+  if (options_.protection == Protection::kAll || both_have_tls) {
+    return make_tls_stream(std::move(socket), std::move(text), session,
+                           end == End::kDialler ? TlsRole::kClient : TlsRole::kServer);
+  }
+  return make_sealed_stream(std::move(socket), std::move(text), session,
+                            end == End::kDialler ? SealRole::kDialler : SealRole::kAcceptor);
 }
 
 void TcpMesh::poll() {
@@ -210,7 +221,7 @@ Result<TcpPort> TcpPort::listen(std::span<const Address> addresses) {
 
 Result<std::unique_ptr<Mesh>> make_tcp_mesh(TcpPort port, std::vector<MeshPeer> peers,
                                             const Key& key, const TcpMeshOptions& options) {
-  if (options.encryption == Encryption::kTls) HVD_TRY(load_tls());
+  if (options.protection == Protection::kAll) HVD_TRY(load_tls());
   auto mesh = std::make_unique<TcpMesh>(std::move(peers), key, options);
   HVD_TRY(mesh->open(std::move(port.listener_)));
   return std::unique_ptr<Mesh>(std::move(mesh));

@@ -22,9 +22,15 @@ namespace hvd::net {
 struct MeshPeer {
   std::string host;  // its name, for messages
   std::vector<Address> addresses;
+  bool has_tls = false;  // can it speak TLS?
 };
 
-enum class Encryption { kNone, kTls };
+// Which streams between hosts are encrypted and authenticated.
+enum class Protection : uint8_t {
+  kNone = 0,     // HOROVOD_TLS=0
+  kGuarded = 1,  // control and objects
+  kAll = 2,      // HOROVOD_TLS=1: all, with TLS
+};
 
 struct TcpMeshOptions {
   int32_t rank = 0;
@@ -37,7 +43,8 @@ struct TcpMeshOptions {
   std::string congestion_control{};
   // For the control streams, which are always read (see TcpOptions).
   std::chrono::milliseconds control_user_timeout{3500};
-  Encryption encryption = Encryption::kNone;
+  // With TLS where both ends have it, otherwise with our own records (sealed_stream.h).
+  Protection protection = Protection::kGuarded;
 };
 
 // Listening comes first, since peers must be told the addresses; the mesh follows when all are
@@ -54,7 +61,8 @@ class TcpPort {
   Listener listener_;
 };
 
-// `peers` has one entry per rank, this one included.
+// `peers` has one entry per rank, this one included. The same protection and the same entries on
+// all ranks.
 Result<std::unique_ptr<Mesh>> make_tcp_mesh(TcpPort port, std::vector<MeshPeer> peers,
                                             const Key& key, const TcpMeshOptions& options);
 

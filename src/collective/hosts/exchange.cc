@@ -38,7 +38,8 @@ class ExchangeTask final : public Task {
 class Pairwise final : public Task {
  public:
   Pairwise(shared_memory::Link& local, HostLink& hosts, const Exchange& exchange) : hosts_(hosts) {
-    hosts.begin_work(static_cast<uint32_t>(WorkKind::kExchange), exchange.largest_block_bytes);
+    hosts.begin_work(static_cast<uint32_t>(WorkKind::kExchange), exchange.largest_block_bytes,
+                     guard_of(exchange));
     inside_work_.reset(WorkKind::kExchange);
     inside_work_.exchanges.push_back(part_inside(exchange));
     inside_ = shared_memory::make_exchange(local, inside_work_);

@@ -8,6 +8,10 @@
 
 namespace hvd::collective::hosts {
 
+inline Guard guard_of(const Exchange& exchange) {
+  return exchange.moves_bytes ? Guard::kBytes : Guard::kNumbers;
+}
+
 // Allgather, broadcast: each block crosses to each host once and is handed on there.
 std::unique_ptr<Task> make_gather(shared_memory::Link& local, HostLink& hosts,
                                   const Exchange& exchange);

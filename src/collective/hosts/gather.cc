@@ -20,7 +20,8 @@ class Gather final : public Task {
  public:
   Gather(shared_memory::Link& local, HostLink& hosts, const Exchange& exchange)
       : local_(local), hosts_(hosts), x_(exchange) {
-    hosts.begin_work(static_cast<uint32_t>(WorkKind::kExchange), x_.largest_block_bytes);
+    hosts.begin_work(static_cast<uint32_t>(WorkKind::kExchange), x_.largest_block_bytes,
+                     guard_of(x_));
     send_own_block();
     keep_own_block();
     if (local.size() > 1) {

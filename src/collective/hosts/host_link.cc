@@ -26,16 +26,23 @@ void HostLink::Free::operator()(std::byte* data) const { ::operator delete(data,
 HostLink::HostLink(net::Mesh& mesh, HostLinkOptions options)
     : mesh_(mesh),
       options_(std::move(options)),
-      peers_(options_.layout.host_of.size()),
+      plain_peers_(make_peers()),
       library_(options_.channel == kGlobalChannel &&
                        options_.layout.size() == options_.layout.host_count()
                    ? mesh.lane_reduce()
-                   : nullptr) {
-  for (size_t m = 0; m < peers_.size(); ++m) peers_[m].member = static_cast<int>(m);
+                   : nullptr) {}
+
+std::vector<HostLink::Peer> HostLink::make_peers() const {
+  std::vector<Peer> peers(options_.layout.host_of.size());
+  for (size_t m = 0; m < peers.size(); ++m) peers[m].member = static_cast<int>(m);
+  return peers;
 }
 
-void HostLink::begin_work(uint32_t kind, uint64_t bytes) {
+void HostLink::begin_work(uint32_t kind, uint64_t bytes, Guard guard) {
   touched_.clear();
+  const bool apart = guard == Guard::kBytes && mesh_.has_guarded_lane();
+  if (apart && guarded_peers_.empty()) guarded_peers_ = make_peers();
+  peers_ = apart ? &guarded_peers_ : &plain_peers_;
   now_ = {now_.sequence + 1, static_cast<uint16_t>(kind), 0, bytes};
   paced_ = {};
 }
@@ -132,8 +139,10 @@ void HostLink::consume(Direction& direction, size_t bytes) {
 bool HostLink::open(Peer& peer) {
   if (peer.stream != nullptr) return true;
   mesh_.poll();
-  auto stream = mesh_.connect(options_.global_ranks[static_cast<size_t>(peer.member)],
-                              net::data_purpose(options_.channel, 0));
+  auto stream = mesh_.connect(
+      options_.global_ranks[static_cast<size_t>(peer.member)],
+      net::data_purpose(options_.channel,
+                        peers_ == &guarded_peers_ ? net::kGuardedLane : net::kPlainLane));
   if (!stream.is_ok()) {
     fail(stream.status());
     return false;

@@ -30,9 +30,15 @@ struct HostLinkOptions {
   std::optional<Pace> pace = {};  // of all works, for tests; else what is quicker
 };
 
+// What the bytes of a work are: those that may be code to whoever gets them (a pickle) take streams
+// that nobody on the way can read or change.
+enum class Guard { kNumbers, kBytes };
+
 class HostLink {
  public:
   HostLink(net::Mesh& mesh, HostLinkOptions options);
+  HostLink(const HostLink&) = delete;
+  HostLink& operator=(const HostLink&) = delete;
 
   const HostLayout& layout() const { return options_.layout; }
   int me() const { return options_.me; }
@@ -40,8 +46,9 @@ class HostLink {
   int my_place() const { return layout().place(me()); }
   bool is_lane() const { return my_place() < layout().lanes; }
 
-  // Before anything of a work is queued. `kind` and `bytes` must be the same on all members.
-  void begin_work(uint32_t kind, uint64_t bytes);
+  // Before anything of a work is queued. `kind`, `bytes` and `guard` must be the same on all
+  // members.
+  void begin_work(uint32_t kind, uint64_t bytes, Guard guard = Guard::kNumbers);
   // The same for a work whose blocks may overlap, and how far they shall. In such a work the member
   // on the first host sends something to every other one of its lane. It alone decides; what it
   // says with one work holds from the next one on. finish_paced_work() says that the work is done.
@@ -133,8 +140,9 @@ class HostLink {
     void operator()(std::byte* data) const;
   };
 
-  Peer& peer(int member) { return peers_[static_cast<size_t>(member)]; }
-  const Peer& peer(int member) const { return peers_[static_cast<size_t>(member)]; }
+  Peer& peer(int member) { return (*peers_)[static_cast<size_t>(member)]; }
+  const Peer& peer(int member) const { return (*peers_)[static_cast<size_t>(member)]; }
+  std::vector<Peer> make_peers() const;
   void touch(Peer& peer);
   static uint64_t append(Direction& direction, void* data, size_t bytes);
   static void consume(Direction& direction, size_t bytes);
@@ -147,8 +155,10 @@ class HostLink {
 
   net::Mesh& mesh_;
   const HostLinkOptions options_;
-  std::vector<Peer> peers_;   // by member; those of this host stay unused
-  std::vector<int> touched_;  // peers that this work uses
+  // By member; those of this host stay unused.
+  std::vector<Peer> plain_peers_, guarded_peers_;
+  std::vector<Peer>* peers_ = &plain_peers_;  // of the work that runs
+  std::vector<int> touched_;                  // peers that this work uses
   CheckWord now_;
   PacedWork paced_;
   PaceMask paces_ = 0;  // in effect

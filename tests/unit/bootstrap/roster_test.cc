@@ -17,7 +17,8 @@ Member member(int32_t rank, int32_t size, int32_t local_rank, int32_t local_size
           .local_size = local_size,
           .host = std::string("identity of ") + host,
           .hostname = host,
-          .addresses = *net::parse_addresses("10.0.0.1:4100,[fd00::2]:4100")};
+          .addresses = *net::parse_addresses("10.0.0.1:4100,[fd00::2]:4100"),
+          .fresh = "random"};
 }
 
 TEST(Roster, SurvivesTheWayThroughBytes) {
@@ -95,15 +96,16 @@ TEST(Roster, NamesRanksThatDiffer) {
   Member size = member(1, 8, 0, 2, "b"), version = member(2, 4, 0, 2, "b"),
          tls = member(3, 4, 0, 2, "b");
   version.version = "2.0";
-  tls.uses_tls = true;
+  tls.protection = net::Protection::kAll;
 
   EXPECT_TRUE(check_member(zero, member(1, 4, 0, 2, "b")));
   EXPECT_THAT(check_member(zero, size).message(),
               HasSubstr("rank 1 (host b) says the size is 8, rank 0 (host a) says the size is 4"));
   EXPECT_THAT(check_member(zero, version).message(),
               HasSubstr("rank 2 (host b) has horovod 2.0, rank 0 (host a) has horovod 1.0"));
-  EXPECT_THAT(check_member(zero, tls).message(),
-              HasSubstr("rank 3 (host b) has HOROVOD_TLS 1, rank 0 (host a) has HOROVOD_TLS 0"));
+  EXPECT_THAT(
+      check_member(zero, tls).message(),
+      HasSubstr("rank 3 (host b) has HOROVOD_TLS 1, rank 0 (host a) has HOROVOD_TLS unset"));
 }
 
 }  // namespace

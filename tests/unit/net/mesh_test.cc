@@ -97,7 +97,7 @@ TEST(TcpMesh, CarriesBytesBothWays) {
 
 TEST(TcpMesh, CarriesBytesUnderTls) {
   if (const Status loaded = load_tls(); !loaded) GTEST_SKIP() << loaded.message();
-  auto meshes = tcp_meshes(2, {.encryption = Encryption::kTls});
+  auto meshes = tcp_meshes(2, {.protection = Protection::kAll});
   Pair pair = connect(*meshes[0], 0, *meshes[1], 1, kControlPurpose);
   size_t sent = 0, received = 0;
   std::string text(5, '\0');

@@ -144,6 +144,20 @@ TEST_P(ProtectedStream, GivesOutNothingBehindAChangeInTheMiddle) {
   EXPECT_EQ(wire.failure().code(), StatusCode::kCorrupted) << wire.failure().message();
 }
 
+// Whoever sleeps until the descriptor is readable would sleep for ever.
+TEST_P(ProtectedStream, TellsOfAnErrorBehindBytesThatItGaveOut) {
+  Wire wire(GetParam());
+  wire.settle();
+  std::string bytes = wire.capture("good");
+  const std::string bad = wire.capture("bad!");
+  bytes += bad.substr(0, bad.size() - 1) + static_cast<char>(bad.back() ^ 1);
+
+  const std::string out = wire.inject(bytes);
+
+  EXPECT_EQ(out, "good");
+  expect_refused(wire, "behind good bytes");
+}
+
 INSTANTIATE_TEST_SUITE_P(Covers, ProtectedStream, testing::Values(Cover::kSealed, Cover::kTls),
                          [](const auto& cover) {
                            return cover.param == Cover::kTls ? "Tls" : "Sealed";
