@@ -73,6 +73,7 @@ class TlsStream final : public Stream {
   Status outcome(int result) HVD_REQUIRES(mutex_);
   size_t stage(std::span<const iovec> parts, size_t skip) HVD_REQUIRES(mutex_);
   void renew_key() HVD_REQUIRES(mutex_);
+  Status greet() HVD_REQUIRES(mutex_);
 
   const Functions& f_;
   UniqueFd socket_;
@@ -88,7 +89,7 @@ class TlsStream final : public Stream {
   // Bytes that are written but were offered no more when they were: the next offer starts with
   // them.
   size_t ahead_ HVD_GUARDED_BY(mutex_) = 0;
-  bool is_open_ HVD_GUARDED_BY(mutex_) = false;  // a byte has passed: both ends are who they say
+  bool is_open_ HVD_GUARDED_BY(mutex_) = false;  // TLS's own first messages are through
   bool is_dry_ HVD_GUARDED_BY(mutex_) = false;   // what is here is no whole record
   uint64_t records_ HVD_GUARDED_BY(mutex_) = 0;  // under the key that is in use
   int number_ = -1;                              // of the socket, for the BIO
@@ -218,8 +219,17 @@ Status TlsStream::open(openssl::Context* context, const openssl::BioMethod* meth
   // The other end waits for the first message, and this one may well wait for the other before it
   // sends.
   f_.SSL_set_connect_state(ssl_);
+  return greet();
+}
+
+// OK, but is_open_ is false: the other end has not answered yet.
+Status TlsStream::greet() {
+  if (is_open_) return Status::ok();
   f_.ERR_clear_error();
-  return outcome(f_.SSL_do_handshake(ssl_));
+  errno = 0;
+  const int result = f_.SSL_do_handshake(ssl_);
+  is_open_ = result == 1;
+  return outcome(result);
 }
 
 Status TlsStream::outcome(int result) {
@@ -271,6 +281,8 @@ size_t TlsStream::stage(std::span<const iovec> parts, size_t skip) {
 Result<size_t> TlsStream::send(std::span<const iovec> parts) {
   const MutexLock lock(mutex_);
   if (!failure_) return failure_;
+  HVD_TRY(greet());
+  if (!is_open_) return size_t{0};
   size_t offered = 0, done = 0;
   for (const iovec& part : parts) offered += part.iov_len;
   while (done < offered) {
@@ -294,7 +306,6 @@ Result<size_t> TlsStream::send(std::span<const iovec> parts) {
       return done;
     }
     // All of it: a record is either written or kept whole.
-    is_open_ = true;
     ++records_;
     ahead_ = written;
     std::memmove(staged_.data(), staged_.data() + written, staged_bytes_ - written);
@@ -306,6 +317,8 @@ Result<size_t> TlsStream::send(std::span<const iovec> parts) {
 Result<size_t> TlsStream::receive(std::span<const iovec> parts) {
   const MutexLock lock(mutex_);
   if (!failure_) return failure_;
+  HVD_TRY(greet());
+  if (!is_open_) return size_t{0};
   size_t done = 0;
   for (const iovec& part : parts) {
     for (size_t filled = 0; filled < part.iov_len;) {
@@ -315,7 +328,6 @@ Result<size_t> TlsStream::receive(std::span<const iovec> parts) {
       const int result = f_.SSL_read_ex(ssl_, static_cast<char*>(part.iov_base) + filled,
                                         part.iov_len - filled, &got);
       is_dry_ = result != 1;
-      is_open_ = is_open_ || result == 1;
       if (result != 1) {
         const Status status = outcome(result);
         if (!status && done == 0) return status;

@@ -277,6 +277,41 @@ int wait_for_rank_0(const std::string& pipe) {
   return ::testing::UnitTest::GetInstance()->Failed() ? 1 : 0;
 }
 
+// What somebody would have unpickled.
+void expect_object(const Bytes& expected, const Bytes& got) {
+  if (got != expected) say("got a wrong object");
+  EXPECT_TRUE(got == expected);
+}
+
+// Objects as front ends send them: bytes, of which everybody knows what they should be.
+Bytes object_of(int rank, int64_t step, size_t bytes) {
+  const std::string text = "object " + std::to_string(step) + " of rank " + std::to_string(rank) +
+                           ": " + std::string(kObjectMark) + "; ";
+  Bytes out(bytes);
+  for (size_t i = 0; i < bytes; ++i) out[i] = static_cast<std::byte>(text[i % text.size()]);
+  return out;
+}
+
+int objects(int64_t count, size_t bytes) {
+  std::vector<float> values(bytes / sizeof(float));
+  for (int64_t step = 0; step < count; ++step) {
+    const int root = static_cast<int>(step % hvd_size());
+    Bytes object = hvd_rank() == root ? object_of(root, step, bytes) : Bytes(bytes);
+    hvd_status status =
+        Call(HVD_BROADCAST, numbered("object", step), HVD_UINT8, {static_cast<int64_t>(bytes)})
+            .in_place(object.data())
+            .root(root)
+            .run();
+    if (status != HVD_OK) return say_failure(status);
+    expect_object(object_of(root, step, bytes), object);
+    status = reduce_once(values);
+    if (status != HVD_OK) return say_failure(status);
+    if (step == 0) say("runs with pid %d.", getpid());
+  }
+  say("has all objects");
+  return ::testing::UnitTest::GetInstance()->Failed() ? 1 : 0;
+}
+
 int run_role(const std::string& role, const std::vector<std::string>& words) {
   const auto number = [&](size_t index) { return std::stoll(words.at(index)); };
   if (role == "operations") {
@@ -284,6 +319,9 @@ int run_role(const std::string& role, const std::vector<std::string>& words) {
     say("has checked every operation");
   } else if (role == "steps") {
     steps(number(0), static_cast<size_t>(number(1)));
+  } else if (role == "objects") {
+    ignore_signals();
+    return objects(number(0), static_cast<size_t>(number(1)));
   } else if (role == "until-failure") {
     return until_failure(static_cast<size_t>(number(0)));
   } else if (role == "stubborn") {

@@ -11,6 +11,8 @@ inline constexpr char kRankFlag[] = "--rank";
 
 //   operations           every operation against its reference
 //   steps COUNT BYTES    so many allreduces; says "runs" behind the first, "done" behind the last
+//   objects COUNT BYTES  so many broadcasts of bytes, with allreduces between; says "got a wrong
+//                        object", or "has all objects" at the end
 //   until-failure BYTES  allreduces until one fails; says when and why, and exits with 1
 //   stubborn BYTES       the same, deaf to SIGTERM and SIGINT
 //   one-fails RANK HOW   the same, while that rank ends early: kill, stop, exit-N (without
@@ -18,6 +20,8 @@ inline constexpr char kRankFlag[] = "--rank";
 //   wait FIFO            waits in a barrier for rank 0, which reads a line from the pipe first;
 //   says
 //                        how much processor time that took
+// Stands in each of those objects.
+inline constexpr char kObjectMark[] = "nobody may see this pickle";
 // The exit code, or nullopt: this process is no rank.
 std::optional<int> run_as_rank(int argc, char** argv);
 

@@ -254,6 +254,8 @@ void HostLink::fail(Status status) {
 
 const std::vector<HostLink::Want>& HostLink::wants() {
   wants_.clear();
+  // What a broken stream still holds is never read, and would wake sleepers again and again.
+  if (has_failed()) return wants_;
   bool opens = false;
   for (const int member : touched_) {
     const Peer& other = peer(member);

@@ -117,7 +117,9 @@ TEST(Aead, OpensWhatItSealedAtEveryLength) {
 
     const Tag tag = seal(sample_key(), {}, {}, bytes);
 
-    if (length > 16) EXPECT_NE(bytes, text);
+    if (length > 16) {
+      EXPECT_NE(bytes, text);
+    }
     EXPECT_TRUE(unseal(sample_key(), {}, {}, bytes, tag));
     EXPECT_EQ(bytes, text);
   }
