@@ -60,7 +60,7 @@ class TlsStream final : public Stream {
   Result<size_t> receive(std::span<const iovec> parts) override HVD_EXCLUDES(mutex_);
   bool has_buffered() const override HVD_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    return !failure_.is_ok() || (!is_dry_ && f_.SSL_has_pending(ssl_) != 0);
+    return !failure_.is_ok() || (is_open_ && !is_dry_ && f_.SSL_has_pending(ssl_) != 0);
   }
   int descriptor() const override { return socket_.get(); }
   const std::string& peer() const override { return peer_; }
