@@ -11,6 +11,7 @@
 
 #include "error.h"
 #include "suite_hosts.h"
+#include "suite_protection.h"
 #include "suites.h"
 
 namespace hvd::bench {
@@ -29,7 +30,8 @@ constexpr const char* kUsage =
     "usage: hvd_bench_<mpi> --suite allreduce|ops|gradients|hosts --out FILE --mpi NAME --cores N "
     "[--quick]\n"
     "hosts: --per-host N --link NAME --interface NAME --key-file FILE --store-address A "
-    "--store-port P [--wire-mbits X] [--both-mbits X] [--engine native|mpi]";
+    "--store-port P [--wire-mbits X] [--both-mbits X] [--engine native|mpi|protection] [--python P "
+    "--objects F]";
 
 bool take_hosts_option(const std::string& flag, const std::string& value, HostsOptions& hosts) {
   if (flag == "--per-host") {
@@ -50,6 +52,10 @@ bool take_hosts_option(const std::string& flag, const std::string& value, HostsO
     hosts.both_mbits = std::atof(value.c_str());
   } else if (flag == "--engine") {
     hosts.engine = value;
+  } else if (flag == "--python") {
+    hosts.python = value;
+  } else if (flag == "--objects") {
+    hosts.objects = value;
   } else {
     return false;
   }
@@ -144,7 +150,7 @@ std::vector<CaseReadings> run_on_hosts(const World& world, const Options& option
   hosts.mpi_name = options.mpi_name;
   hosts.cores = options.cores;
   hosts.quick = options.depth == Bench::Depth::kQuick;
-  return run_hosts(world, hosts);
+  return hosts.engine == "protection" ? run_protection(world, hosts) : run_hosts(world, hosts);
 }
 
 std::vector<CaseReadings> run_on_one_host(const World& world, const Options& options) {

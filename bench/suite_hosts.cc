@@ -20,14 +20,6 @@ namespace {
 constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
 
-// mpirun sees two machines and would bind both ranks to the first core.
-void use_own_core(int rank) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(rank, &set);
-  sched_setaffinity(0, sizeof set, &set);
-}
-
 class HostsSuite {
  public:
   HostsSuite(const World& world, const HostsOptions& options)
@@ -157,6 +149,13 @@ class HostsSuite {
 };
 
 }  // namespace
+
+void use_own_core(int rank) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(rank, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
 
 std::vector<CaseReadings> run_hosts(const World& world, const HostsOptions& options) {
   if (world.size() <= options.cores) use_own_core(world.rank());

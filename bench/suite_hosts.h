@@ -21,11 +21,15 @@ struct HostsOptions {
   std::string key_file;
   std::string store_address;
   int store_port = 0;
-  std::string engine = "native";
+  std::string engine = "native";  // or mpi; protection: engines that differ in HOROVOD_TLS
+  std::string python, objects;    // an interpreter and python/objects_worker.py; empty: left out
   std::string mpi_name;
   int cores = 1;
   bool quick = false;
 };
+
+// mpirun sees two machines and would bind both ranks to the first core.
+void use_own_core(int rank);
 
 std::vector<CaseReadings> run_hosts(const World& world, const HostsOptions& options);
 
