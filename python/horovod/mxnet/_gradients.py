@@ -26,22 +26,25 @@ class Scaling(NamedTuple):
     """What the optimizer's own factor is multiplied with."""
 
 
-def scaling(predivide_factor: float, set_size: int) -> Scaling:
+def takes_part(process_set: ProcessSet) -> bool:
+    """Return whether this rank has somebody to exchange gradients with."""
+    return bool(process_set.included()) and (process_set.size() or 1) > 1
+
+
+def scaling(predivide_factor: float, process_set: ProcessSet) -> Scaling:
     """Split an average into factors before and after the sum.
 
-    As in the original without NCCL 2.10, the optimizer divides, in the pass that it makes anyway.
+    As in the original without NCCL 2.10, the optimizer divides, in the pass that it makes anyway. A rank that
+    exchanges nothing has nothing to divide.
     """
     if predivide_factor != 1.0 and basics.rocm_built():
         message = "gradient_predivide_factor not supported yet with ROCm"
         raise ValueError(message)
+    if not takes_part(process_set):
+        return Scaling(SUM, 1.0, 1.0, 1.0)
     if basics.rocm_built() or basics.nccl_built() < _FIRST_NCCL_THAT_AVERAGES:
-        return Scaling(SUM, 1.0 / predivide_factor, 1.0, predivide_factor / set_size)
+        return Scaling(SUM, 1.0 / predivide_factor, 1.0, predivide_factor / (process_set.size() or 1))
     return Scaling(AVERAGE, 1.0 / predivide_factor, predivide_factor, 1.0)
-
-
-def takes_part(process_set: ProcessSet) -> bool:
-    """Return whether this rank has somebody to exchange gradients with."""
-    return bool(process_set.included()) and (process_set.size() or 1) > 1
 
 
 class Gradient(NamedTuple):

@@ -43,7 +43,7 @@ class DistributedOptimizer(mx.optimizer.Optimizer):
         self._num_groups = num_groups
         self._process_set = process_set
         self._gradient_predivide_factor = gradient_predivide_factor
-        factors = scaling(gradient_predivide_factor, process_set.size() or 1)
+        factors = scaling(gradient_predivide_factor, process_set)
         self._reducer = Reducer(factors, process_set, "")
         optimizer.rescale_grad *= factors.rescale
 

@@ -54,7 +54,7 @@ class DistributedTrainer(mx.gluon.Trainer):
             message = f"DistributedTrainer: prefix must be a string, got {type(prefix).__name__}"
             raise AssertionError(message)
         check_num_groups(num_groups)
-        factors = scaling(gradient_predivide_factor, process_set.size() or 1)
+        factors = scaling(gradient_predivide_factor, process_set)
         if isinstance(optimizer, DistributedOptimizer):
             warnings.warn(
                 "DistributedTrainer does not take DistributedOptimizer as its optimizer: both would reduce "

@@ -130,8 +130,6 @@ def test_ranks_outside_of_a_set_train_alone(rank, size, process_set):
     included = process_set.included()
     members = process_set.ranks or [0]
     trainer = hvd.DistributedTrainer(net.collect_params(), "sgd", SGD, process_set=process_set)
-    if not included:
-        trainer._scale = 1.0  # the factor is that of the set
 
     train(
         net,
