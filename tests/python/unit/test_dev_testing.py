@@ -177,13 +177,15 @@ def test_a_suite_that_does_not_say_what_failed_is_a_failure(tmp_path, reports, e
 
 def names(mode, pattern=""):
     tensorflow, oldest = plan.TensorFlow("2.21.0", is_newest=True), plan.TensorFlow("2.13.1", is_newest=False)
-    return [step.name for step in run.steps_of(plan.Run(mode, pattern, tensorflow, oldest))]
+    others = plan.frameworks.find()
+    return [step.name for step in run.steps_of(plan.Run(mode, pattern, tensorflow, oldest, others))]
 
 
 def test_the_full_run_holds_every_step_of_the_others():
     full = set(names("full"))
 
-    for mode in ("default", "fast", "python", "tensorflow", "asan", "tsan"):
+    others = [one.name for one in plan.frameworks.find()]
+    for mode in ("default", "fast", "python", "tensorflow", *others, "asan", "tsan"):
         assert set(names(mode)) <= full, mode
 
 
