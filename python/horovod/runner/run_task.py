@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+# An exception travels by the name of its public module, if that is imported; else as another class.
+import horovod.common.exceptions  # noqa: F401
 from horovod.runner._shipment import (
     FOLDER_VARIABLE,
     FROM_ENVIRONMENT,

@@ -85,6 +85,25 @@ def test_an_exception_is_raised_with_rank_and_traceback(tmp_path: Path) -> None:
     assert leftovers(tmp_path) == []
 
 
+def test_an_internal_error_arrives_as_the_class_that_programs_catch(tmp_path: Path) -> None:
+    text = """
+    import horovod
+    from horovod.common.exceptions import HorovodInternalError
+    def fail():
+        from horovod._core.errors import HorovodInternalError as Error
+        raise Error("lost")
+    try:
+        horovod.run(fail, num_proc=1)
+    except RuntimeError as error:
+        assert isinstance(error.__cause__, HorovodInternalError), type(error.__cause__)
+        print("as expected")
+    """
+    job = run_text(tmp_path, text)
+
+    assert job.code == 0, job.output
+    assert "as expected" in job.output
+
+
 def test_the_killed_rank_is_named_and_not_the_one_that_missed_it(tmp_path: Path) -> None:
     text = """
     import os, signal, horovod
