@@ -40,6 +40,7 @@ class NetworkHosts {
     for (const std::string& name : names) {
       if (!add_host(name, ++number)) return false;
     }
+    if (!wait_until_up()) return false;
     write_stub();
     return true;
   }
@@ -190,6 +191,26 @@ class NetworkHosts {
                " && ip link set v-" + name + " master br0 up") &&
            run_on(name, "ip link set lo up && ip addr add " + numbered_address(number) +
                             " dev eth0" + address_flag() + " && ip link set eth0 up");
+  }
+
+  // The kernel notices carriers when it gets to it, which takes seconds on a busy machine; until
+  // then a bridge forwards nothing and neighbours are not found.
+  bool wait_until_up() {
+    const auto until = [](const std::string& condition) {
+      return "i=0; until " + condition +
+             "; do i=$((i + 1)); [ $i -lt 400 ] || exit 1; sleep 0.05; done";
+    };
+    for (const auto& [name, pid] : holders_) {
+      const std::string port = "v-" + name;
+      if (!run(until("bridge link show dev " + port +
+                     " | grep -q \"state forwarding\" && "
+                     "ip -o link show " +
+                     port + " | grep -q \"state UP\"")) ||
+          !run_on(name, until("ip -o link show eth0 | grep -q \"state UP\""))) {
+        return false;
+      }
+    }
+    return run(until("ip -o link show br0 | grep -q \"state UP\""));
   }
 
   void write_stub() const {

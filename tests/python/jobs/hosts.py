@@ -61,6 +61,7 @@ class Hosts:
                 name,
                 f"ip link set lo up && ip addr add {self.address(name)}/24 dev eth0 && ip link set eth0 up",
             )
+        self._wait_until_up()
         return self
 
     def __exit__(
@@ -104,6 +105,16 @@ class Hosts:
         path.write_text("\n".join(lines) + "\n")
         path.chmod(0o700)
         return str(path)
+
+    def _wait_until_up(self) -> None:
+        """Wait for carriers, which the kernel notices when it gets to it: seconds on a busy machine."""
+
+        def until(condition: str) -> str:
+            return f"i=0; until {condition}; do i=$((i + 1)); [ $i -lt 400 ] || exit 1; sleep 0.05; done"
+
+        for number, name in enumerate(self.names, 1):
+            self._inside("switch", until(f"bridge link show dev v{number} | grep -q 'state forwarding'"))
+            self._inside(name, until("ip -o link show eth0 | grep -q 'state UP'"))
 
     def _hold(self, name: str) -> subprocess.Popen[str]:
         # Ends with its standard input, so also when this process is killed.
