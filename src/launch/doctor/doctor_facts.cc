@@ -158,7 +158,9 @@ std::vector<Fact> find_facts(const EnvironmentList& environment) {
           python_fact(environment),
           mpi_fact(environment),
           library_fact("NCCL", "libnccl.so.2", "only GPUs need it"),
-          library_fact("OpenSSL", "libssl.so.3", "without it jobs on several hosts have no forward secrecy, and no HOROVOD_TLS=1"),
+          library_fact(
+              "OpenSSL", "libssl.so.3",
+              "without it jobs on several hosts have no forward secrecy, and no HOROVOD_TLS=1"),
           interfaces_fact(),
           shared_memory_fact(),
           limits_fact(),

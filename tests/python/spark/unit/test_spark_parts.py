@@ -75,9 +75,9 @@ def test_frames_end_with_their_writer():
 
 
 def test_folders_of_the_interpreter_are_not_sent():
-    path = ["", "/venv/lib/python3.11/site-packages", "/usr/lib/python3.11", "/home/me/project", "/venv"]
+    path = ["", "/venv/lib/python3.11/site-packages", "/usr/lib/python3.11", "/srv/project", "/venv"]
 
-    assert own_folders(path, ("/venv", "/usr")) == ["/home/me/project"]
+    assert own_folders(path, ("/venv", "/usr")) == ["/srv/project"]
 
 
 def test_devices_come_from_the_task(monkeypatch):
