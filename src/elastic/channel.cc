@@ -1,0 +1,153 @@
+#include "elastic/channel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include "base/parse.h"
+#include "base/text.h"
+
+namespace hvd::elastic {
+namespace {
+
+Status launcher_gone() {
+  return Status(StatusCode::kShutDown, "elastic: the launcher of this job has gone");
+}
+
+pid_t maker_of(int socket) {
+  ucred credentials{};
+  socklen_t length = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return 0;
+  return credentials.pid;
+}
+
+// False: the deadline passed.
+bool wait_readable(int fd, Deadline deadline) {
+  while (true) {
+    pollfd item{fd, POLLIN, 0};
+    const auto left = deadline.remaining(std::chrono::hours(1));
+    const timespec span{static_cast<time_t>(left.count() / 1'000'000'000),
+                        static_cast<long>(left.count() % 1'000'000'000)};
+    if (::ppoll(&item, 1, &span, nullptr) > 0) return true;
+    if (deadline.passed()) return false;
+  }
+}
+
+}  // namespace
+
+Result<UniqueFd> Channel::find(const Environment& environment) {
+  const auto text = environment(kChannelVariable);
+  if (!text) return UniqueFd();
+  const auto number = parse_integer(*text, {.least = 0, .most = INT32_MAX});
+  if (!number) return blame(kChannelVariable, number.status());
+  const int fd = static_cast<int>(*number);
+  int type = 0;
+  socklen_t length = sizeof type;
+  if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET) {
+    return precondition_error(
+        concat(kChannelVariable, ": descriptor ", fd,
+               " is not the launcher's socket; whoever starts the program must not close it"));
+  }
+  ::fcntl(fd, F_SETFD, FD_CLOEXEC);  // programs that this one starts are no workers
+  return UniqueFd(fd);
+}
+
+Channel::Channel(UniqueFd socket)
+    : socket_(std::move(socket)), owner_(::getpid()), launcher_(maker_of(socket_.get())) {}
+
+bool Channel::is_active() const { return socket_.valid() && ::getpid() == owner_; }
+
+Status Channel::send(const ToLauncher& message) const {
+  const std::string bytes = encode(message);
+  while (::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) < 0) {
+    if (errno == EINTR) continue;
+    if (errno == EPIPE || errno == ECONNRESET) return launcher_gone();
+    return errno_status("elastic: cannot tell the launcher", errno);
+  }
+  return Status::ok();
+}
+
+void Channel::take(const ToWorker& message) {
+  if (const auto* assign = std::get_if<Assign>(&message)) {
+    assigned_ = *assign;
+    news_ = {};
+  } else if (const auto* removed = std::get_if<Removed>(&message)) {
+    removed_ = *removed;
+  } else if (const auto* broken = std::get_if<Broken>(&message)) {
+    broken_ = *broken;
+  } else if (const auto* news = std::get_if<News>(&message)) {
+    news_ = *news;
+  } else {
+    is_asked_to_leave_ = true;
+  }
+}
+
+Status Channel::take_all() {
+  MutexLock lock(mutex_);
+  std::array<char, kMaxMessageBytes + 1> buffer;
+  while (true) {
+    const ssize_t count = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Status::ok();
+    if (count < 0 && errno != ECONNRESET) {
+      return errno_status("elastic: cannot hear the launcher", errno);
+    }
+    if (count <= 0) return launcher_gone();
+    HVD_TRY_ASSIGN(const ToWorker message,
+                   decode_to_worker({buffer.data(), static_cast<size_t>(count)}));
+    take(message);
+  }
+}
+
+Result<Assign> Channel::await_assignment(uint64_t epoch, const std::string& why,
+                                         Deadline deadline) {
+  HVD_TRY(send(Ready{.epoch = epoch, .why = why}));
+  while (true) {
+    HVD_TRY(take_all());
+    {
+      MutexLock lock(mutex_);
+      if (removed_) {
+        return Status(StatusCode::kShutDown,
+                      concat("this worker was removed from the job: ", removed_->reason));
+      }
+      if (assigned_ && assigned_->epoch > epoch) return *std::exchange(assigned_, std::nullopt);
+    }
+    if (!wait_readable(socket_.get(), deadline)) {
+      return Status(StatusCode::kTimedOut,
+                    "elastic: the launcher gave this worker no place in time "
+                    "(HOROVOD_ELASTIC_TIMEOUT)");
+    }
+  }
+}
+
+Status Channel::check_unbroken(uint64_t epoch) {
+  HVD_TRY(take_all());
+  MutexLock lock(mutex_);
+  if (!broken_ || broken_->epoch < epoch) return Status::ok();
+  return Status(StatusCode::kPeerLost,
+                concat("epoch ", epoch, " ended while its members met: ", broken_->reason));
+}
+
+Interrupt Channel::interrupt_for(uint64_t epoch) {
+  return {.fd = socket_.get(), .look = [this, epoch] { return check_unbroken(epoch); }};
+}
+
+News Channel::look() {
+  (void)take_all().is_ok();  // what is wrong with the launcher shows at the next init
+  MutexLock lock(mutex_);
+  return news_;
+}
+
+bool Channel::is_asked_to_leave() {
+  MutexLock lock(mutex_);
+  return is_asked_to_leave_;
+}
+
+Status Channel::tell(const Report& report) { return send(report); }
+
+}  // namespace hvd::elastic

@@ -1,0 +1,62 @@
+// channel.h - the worker's end of the socket pair to the launcher of an elastic job.
+// Thread: any; calls exclude each other, except that await_assignment waits without the lock. Only
+// await_assignment blocks. A child of fork() has none: what comes is for its parent.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/interrupt.h"
+#include "base/settings.h"
+#include "base/status.h"
+#include "base/thread_annotations.h"
+#include "elastic/message.h"
+
+namespace hvd::elastic {
+
+class Channel {
+ public:
+  // Takes the descriptor that the environment names. Not valid: this is no elastic job. A number
+  // that is no socket is a failure that names the variable.
+  static Result<UniqueFd> find(const Environment& environment);
+  explicit Channel(UniqueFd socket);
+
+  bool is_active() const;
+
+  // Says that this process wants to be in the next world after `epoch`, because of `why`, and waits
+  // for its place there. SHUT_DOWN with the reason if it has none; TIMED_OUT after the deadline.
+  Result<Assign> await_assignment(uint64_t epoch, const std::string& why, Deadline deadline)
+      HVD_EXCLUDES(mutex_);
+
+  // For whoever waits for the other members of `epoch`: fails when the launcher says that it is
+  // broken. The channel must outlive it.
+  Interrupt interrupt_for(uint64_t epoch);
+
+  News look() HVD_EXCLUDES(mutex_);
+  bool is_asked_to_leave() HVD_EXCLUDES(mutex_);
+  Status tell(const Report& report);
+
+  // The process that started this one.
+  pid_t launcher() const { return launcher_; }
+
+ private:
+  Status send(const ToLauncher& message) const;
+  Status take_all() HVD_EXCLUDES(mutex_);
+  void take(const ToWorker& message) HVD_REQUIRES(mutex_);
+  Status check_unbroken(uint64_t epoch) HVD_EXCLUDES(mutex_);
+
+  const UniqueFd socket_;
+  const pid_t owner_;
+  pid_t launcher_ = 0;
+  Mutex mutex_;
+  std::optional<Assign> assigned_ HVD_GUARDED_BY(mutex_);
+  std::optional<Removed> removed_ HVD_GUARDED_BY(mutex_);
+  std::optional<Broken> broken_ HVD_GUARDED_BY(mutex_);  // the newest
+  News news_ HVD_GUARDED_BY(mutex_);
+  bool is_asked_to_leave_ HVD_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace hvd::elastic

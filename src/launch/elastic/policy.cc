@@ -1,0 +1,153 @@
+// The events: what each changes in the roster. policy_settle.cc decides what follows.
+#include "launch/elastic/policy.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace hvd::launch {
+namespace {
+
+constexpr int kMostFailedStarts = 3;
+constexpr int kReportLeaving = 2;
+constexpr int kReportDone = 3;
+
+}  // namespace
+
+std::string Policy::name_of(int32_t worker) const {
+  const Worker& one = workers_[static_cast<size_t>(worker)];
+  return one.rank >= 0 ? concat("rank ", one.rank, " on ", one.host)
+                       : concat("worker ", worker, " on ", one.host);
+}
+
+std::vector<int32_t> Policy::running() const {
+  std::vector<int32_t> ids;
+  for (const Worker& worker : workers_) {
+    if (worker.phase == Phase::kRunning && !worker.is_dismissed) ids.push_back(worker.id);
+  }
+  return ids;
+}
+
+Actions Policy::on_hosts(const std::vector<HostSlots>& hosts, TimePoint now) {
+  Actions out;
+  std::map<std::string, int32_t> given;
+  for (const HostSlots& host : hosts) given[host.host] += host.slots;
+  for (auto& [name, host] : hosts_) {
+    if (given.contains(name) || host.slots == 0) continue;
+    host.slots = 0;
+    out.push_back({.event = "host_removed", .reason = concat("host ", name, " was removed")});
+  }
+  for (const HostSlots& entry : hosts) {
+    const int32_t slots = given[entry.host];
+    const auto [found, is_new] = hosts_.try_emplace(entry.host);
+    Host& host = found->second;
+    if (is_new) host.order = next_order_++;
+    if (host.slots == slots) continue;
+    const bool was_there = host.slots > 0;
+    if (began_at_) {
+      out.push_back({.event = "host_changed",
+                     .reason = was_there ? concat("host ", entry.host, " has ", slots,
+                                                  " slots now, it had ", host.slots)
+                                         : concat("host ", entry.host, " with ", slots,
+                                                  slots == 1 ? " slot" : " slots", " was added")});
+    }
+    host.slots = slots;
+    host.left.clear();  // whoever changes the list wants the slots to be used
+    host.failed_starts.clear();
+  }
+  int64_t slots = 0;
+  for (const auto& [name, host] : hosts_) slots += host.slots;
+  if (!has_slots_ && slots >= std::min(limits_.first, limits_.most)) {
+    has_slots_ = true;
+    waiting_at_.reset();
+    if (began_at_) began_at_ = now;  // those that are started now have their time
+  }
+  settle(now, out);
+  return out;
+}
+
+Actions Policy::on_message(int32_t id, const elastic::ToLauncher& message, TimePoint now) {
+  Actions out;
+  if (id < 0 || static_cast<size_t>(id) >= workers_.size()) return out;
+  Worker& worker = workers_[static_cast<size_t>(id)];
+  if (!is_alive(worker)) return out;
+  if (const auto* report = std::get_if<elastic::Report>(&message)) {
+    if (report->kind == kReportLeaving) note_leaving(worker, out);
+    if (report->kind == kReportDone) worker.has_succeeded = true;
+  } else if (worker.phase != Phase::kWaiting) {
+    const auto& ready = std::get<elastic::Ready>(message);
+    const bool is_unexpected = worker.phase == Phase::kRunning && !broken_at_ && causes_.empty();
+    if (is_unexpected && !ready.why.empty()) {
+      causes_.push_back(concat(name_of(id), " came back from init: ", ready.why));
+    } else if (is_unexpected && told_changes_ == 0) {
+      causes_.push_back(concat(name_of(id), " left epoch ", epoch_));
+    }
+    worker.phase = Phase::kWaiting;
+  }
+  settle(now, out);
+  return out;
+}
+
+Actions Policy::on_end(const WorkerEnd& end, TimePoint now) {
+  Actions out;
+  if (end.worker < 0 || static_cast<size_t>(end.worker) >= workers_.size()) return out;
+  Worker& worker = workers_[static_cast<size_t>(end.worker)];
+  if (!is_alive(worker)) return out;
+  const bool had_no_part = worker.rank < 0;
+  worker.phase = Phase::kGone;
+  Host& host = hosts_[worker.host];
+  if (is_over_ || ended_at_ || ((worker.is_dismissed || worker.is_leaving) && end.is_success)) {
+    settle(now, out);
+    return out;
+  }
+  const std::string what = concat(name_of(end.worker), " ", end.how);
+  if (end.is_success) {
+    // One that never took part in a running job says nothing about it.
+    if (had_no_part && epoch_ > 0) {
+      host.left.insert(worker.slot);
+    } else {
+      has_success_ = true;
+    }
+  } else {
+    if (worker.unwanted.empty()) note_failure(worker, end, now);
+    // Of one that we killed the reason is known already.
+    if (!worker.is_dismissed) causes_.push_back(what);
+  }
+  out.push_back(
+      {.worker = end.worker, .event = end.is_success ? "finished" : "failed", .reason = what});
+  settle(now, out);
+  return out;
+}
+
+// It has finished its step; the others need not wait until its process is gone.
+void Policy::note_leaving(Worker& worker, Actions& out) {
+  if (worker.is_leaving) return;
+  worker.is_leaving = worker.is_dismissed = true;
+  worker.phase = Phase::kWaiting;
+  hosts_[worker.host].left.insert(worker.slot);
+  causes_.push_back(concat(name_of(worker.id), " left as it was asked to"));
+  out.push_back({.worker = worker.id, .event = "left", .reason = causes_.back()});
+}
+
+void Policy::note_failure(Worker& worker, const WorkerEnd& end, TimePoint now) {
+  failed_code_ = end.exit_code == 0 ? 1 : end.exit_code;
+  Host& host = hosts_[worker.host];
+  const auto known = std::count_if(hosts_.begin(), hosts_.end(),
+                                   [](const auto& entry) { return entry.second.slots > 0; });
+  const double chance = std::uniform_real_distribution<double>(0, 1)(chance_);
+  host.cooldown.note_failure(now, limits_.cooldown, chance, known <= 1);
+  if (worker.rank >= 0) {
+    host.failed_starts[worker.slot] = 0;
+  } else if (epoch_ == 0 || ++host.failed_starts[worker.slot] >= kMostFailedStarts) {
+    // A program that cannot even begin would be started again and again.
+    host.left.insert(worker.slot);
+  }
+}
+
+Actions Policy::on_time(TimePoint now) {
+  Actions out;
+  settle(now, out);
+  return out;
+}
+
+}  // namespace hvd::launch
