@@ -1,0 +1,36 @@
+// agreement.h - how the members of a channel move data of their devices: by NCCL if all of them
+// can, else through host memory. Each says what it has; all decide alike. Pure, apart from
+// own_facts().
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "device/nccl_api.h"
+
+namespace hvd::collective::gpu {
+
+using device::NcclId;
+
+// What one member says; bytes as they travel between members. Texts end with a zero.
+struct Facts {
+  int32_t nccl_version = 0;  // 0: has none
+  char host[60] = {};
+  char device[32] = {};      // its place on the bus
+  NcclId id{};               // of the first member: where the communicator meets
+  int32_t protects_all = 0;  // HOROVOD_TLS=1
+  char why[156] = {};        // it has no NCCL
+};
+static_assert(sizeof(Facts) == 384);
+
+// What this process has. `device` is -1 on a member without a device of its own (it has joined).
+Facts own_facts(int device, bool makes_id);
+
+struct Decision {
+  bool use_nccl = false;
+  std::string reason;  // why not
+};
+Decision decide(std::span<const Facts> facts);
+
+}  // namespace hvd::collective::gpu

@@ -1,0 +1,106 @@
+// backend.h - works in device memory: by NCCL where all members have it, else through pinned host
+// memory by the other backends of the channel. Which of the two is agreed at the first work for
+// each list of devices, through host memory: until then nothing is loaded, and no communicator
+// exists. Works are begun in the agreed order, run in streams, and reported in order. Never blocks.
+// Needs the engine role.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collective/backend.h"
+#include "collective/gpu/agreement.h"
+#include "collective/gpu/communicator.h"
+#include "collective/gpu/host_lane.h"
+#include "collective/gpu/options.h"
+#include "collective/gpu/staging.h"
+#include "collective/gpu/waker.h"
+#include "collective/shared_memory/link.h"
+
+namespace hvd::collective::gpu {
+
+class GpuBackend final : public Backend {
+ public:
+  // `hosts`: the backends that move host memory; they outlive this one.
+  GpuBackend(shared_memory::Link& link, const Options& options, std::vector<Backend*> hosts);
+  ~GpuBackend() override;
+
+  std::string_view name() const override { return "gpu"; }
+  const Capabilities& capabilities() const override;
+  std::string_view activity() const override;
+  Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done) override;
+  void abandon() override;
+  shm::Want want() const override;
+  int awaited_here() const override;
+  std::vector<int> awaited_elsewhere() const override;
+  bool spans_hosts() const override { return spans_hosts_; }
+  void add_descriptors(std::vector<pollfd>& out) override;
+  bool must_poll() const override;
+  const Status& status() const override { return status_; }
+
+ private:
+  // The way for one list of devices, found with its first work.
+  struct Route {
+    enum class State { kFresh, kAsking, kMeeting, kNccl, kStaging };
+    State state = State::kFresh;
+    Facts mine;
+    std::vector<Facts> facts;
+    Work question;  // everybody's facts to everybody
+    std::optional<Communicator> comm;
+  };
+  using RouteKey = std::pair<std::vector<int32_t>, int>;  // devices by member, number of the stream
+
+  // A work that was begun.
+  struct Entry {
+    Work* work = nullptr;
+    bool is_over = false;
+    std::unique_ptr<Staging> staging;  // or by NCCL:
+    Route* route = nullptr;
+    const device::Stream* stream = nullptr;
+    bool is_launching = false;
+    device::Event done;
+    std::vector<void*> scratch;  // device memory
+  };
+
+  struct Streams {
+    device::Stream in, out;
+    std::vector<device::Stream> nccl;
+    StagingMemory memory;
+  };
+
+  bool begins(Work& work, bool& moved);
+  Route& route_of(const Work& work);
+  bool settle(Route& route, const Work& work, bool& moved);
+  Status ask(Route& route, const Work& work);
+  Status answer(Route& route, const Work& work);
+  Status begin_staging(Work& work);
+  Status begin_nccl(Work& work, Route& route);
+  Status replace_missing(Entry& entry, std::vector<Call>& calls);
+  Status copy_overlapping(Entry& entry, Work& work);
+  Result<void*> scratch(Entry& entry, uint64_t bytes);
+  Status note_launched(Entry& entry);
+  Status look_at(Entry& entry, bool& moved);
+  void report(std::vector<Work*>& done, bool& moved);
+  Result<Streams*> streams_of(int device);
+  int device_of(const Work& work);
+  void fail(const Status& status);
+  bool is_staging() const;
+
+  shared_memory::Link& link_;
+  const Options options_;
+  bool spans_hosts_ = false;
+  HostLane lane_;
+  const std::shared_ptr<Waker> waker_;  // streams own it too
+  std::map<int, Streams> streams_;
+  std::map<RouteKey, Route> routes_;
+  std::deque<Entry> entries_;  // in the agreed order
+  uint64_t nccl_works_ = 0;    // that NCCL could run; equal on all members
+  int last_device_ = 0;        // stands in for that of a member that has joined
+  Status status_;
+};
+
+}  // namespace hvd::collective::gpu

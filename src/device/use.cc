@@ -1,0 +1,30 @@
+#include "device/use.h"
+
+namespace hvd::device {
+
+Result<Use> Use::begin(int device, StreamHandle stream) {
+  HVD_TRY_ASSIGN(Driver* const driver, Driver::get());
+  HVD_TRY_ASSIGN(const Current current, Current::enter(device));
+  int is_capturing = 0;
+  HVD_TRY(driver->check(driver->api().stream_is_capturing(stream, &is_capturing),
+                        "cuStreamIsCapturing"));
+  if (is_capturing != 0) {
+    return Status(StatusCode::kPreconditionError,
+                  "the current stream is being captured into a CUDA graph: what the ranks agree on "
+                  "cannot be replayed. Capture the computation alone, and call Horovod outside it");
+  }
+  Use use;
+  use.device = device;
+  use.stream = stream;
+  HVD_TRY_ASSIGN(use.ready, Event::take(device));
+  HVD_TRY(use.ready.record(stream));
+  return use;
+}
+
+Status Use::order(StreamHandle after) const {
+  if (!done.is_set()) return Status::ok();
+  HVD_TRY_ASSIGN(const Current current, Current::enter(device));
+  return done.hold_back(after);
+}
+
+}  // namespace hvd::device
