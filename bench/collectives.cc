@@ -30,7 +30,8 @@ constexpr const char* kUsage =
     "usage: hvd_bench_<mpi> --suite allreduce|ops|gradients|hosts --out FILE --mpi NAME --cores N "
     "[--quick]\n"
     "hosts: --per-host N --link NAME --interface NAME --key-file FILE --store-address A "
-    "--store-port P [--wire-mbits X] [--both-mbits X] [--engine native|mpi|protection] [--python P "
+    "--store-port P [--wire-mbits X] [--both-mbits X] [--engine native|mpi|gloo|protection] "
+    "[--python P "
     "--objects F]";
 
 bool take_hosts_option(const std::string& flag, const std::string& value, HostsOptions& hosts) {

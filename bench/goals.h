@@ -113,6 +113,7 @@ inline constexpr Goal kGoals[] = {
     hosts_goal("2x1 veth", "layer", "gloo", 2.2, 16 * kMib, 64 * kMib),
     hosts_goal("2x1 veth", "layer", "iperf3 --bidir", 1.2, 64 * kMib, 64 * kMib),
     hosts_goal("2x1 veth", "prepared", "openmpi", 1.0, 4, 1 * kKib),
+    hosts_goal("2x1 veth", "gloo engine", "gloo", 0.95, 64 * kKib, 64 * kMib),
     hosts_goal("2x1 veth", "mpi engine", "openmpi", 0.95, 1 * kMib, 64 * kMib),
     // Slow links: the share of what TCP carries there.
     hosts_goal("2x1 1gbit", "prepared", kLimit, 0.95, 64 * kMib, 64 * kMib),
@@ -169,6 +170,7 @@ inline constexpr Goal kGoals[] = {
     // Jobs that Spark starts.
     {.bench = "spark", .metric = "mean", .ours = "spark.run", .versus = kLimit, .figure = 1, .np_max = 8, .part_of_case = "start: init"},
     {.bench = "spark", .metric = "mean", .ours = "spark.run", .versus = "horovodrun", .figure = 0.97, .part_of_case = "throughput:"},
+    {.bench = "spark", .metric = "mean", .ours = "TorchEstimator", .versus = "pyarrow", .figure = 0.8, .np_min = 1, .part_of_case = "feeding: clock"},
     // The MXNet front end.
     front_end_goal("mxnet", "push:", "beyond the C call", kLimit, 1),
     front_end_goal("mxnet", "share: CNN", "horovod", kLimit, 0.95),

@@ -1,6 +1,7 @@
 // Which sizes and contestants meet on which link:
 //   fast link         4 B to 64 MiB: the layer, the C ABI, MPI, Gloo; 64 MiB also against iperf3
 //   slow links        16 and 64 MiB against what TCP carries there; float16 on the wire
+//   engine gloo       64 KiB to 64 MiB through the C ABI over Gloo against the bare call of Gloo
 //   engine mpi        1 to 64 MiB through the C ABI against the bare call of the same MPI
 #include "suite_hosts.h"
 
@@ -55,11 +56,13 @@ class HostsSuite {
  private:
   bool oversubscribed() const { return world_.size() > options_.cores; }
   bool is_slow() const { return options_.wire_mbits > 0; }
-  bool has_gloo() const { return !is_slow() && !oversubscribed() && options_.engine == "native"; }
+  bool has_gloo() const { return !is_slow() && !oversubscribed() && options_.engine != "mpi"; }
 
   std::vector<size_t> sizes() const {
     if (is_slow() && oversubscribed()) return {16 * kMiB};
     if (is_slow()) return {16 * kMiB, 64 * kMiB};
+    if (options_.engine == "gloo")
+      return {64 * kKiB, 256 * kKiB, 1 * kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB};
     if (options_.engine == "mpi") return {1 * kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB};
     return {4,          kKiB,     4 * kKiB, 16 * kKiB, 64 * kKiB,
             256 * kKiB, 1 * kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB};
@@ -96,25 +99,28 @@ class HostsSuite {
     const Request narrow(HVD_ALLREDUCE, short_tensor, HVD_FLOAT16);
     const Prepared prepared_narrow(std::span(&narrow.get(), 1));
 
-    const bool over_mpi = options_.engine == "mpi";
+    const bool is_native = options_.engine == "native";
     Contest contest{.name = title(bytes), .bytes = bytes, .contestants = {}};
     const auto add = [&](Contestant contestant) {
       contest.contestants.push_back(std::move(contestant));
     };
-    if (!over_mpi) add(layer(data));
-    add(allreduce_contestant(world_,
-                             {.name = over_mpi ? "mpi engine" : "prepared", .role = Role::kOurs},
-                             data, repeated([&prepared] { prepared.run(); })));
+    if (is_native) add(layer(data));
+    add(allreduce_contestant(
+        world_, {.name = is_native ? "prepared" : options_.engine + " engine", .role = Role::kOurs},
+        data, repeated([&prepared] { prepared.run(); })));
     if (is_slow()) {
       add(allreduce_contestant(world_, {.name = "float16 wire", .role = Role::kOurs}, data,
                                repeated([&prepared_narrow] { prepared_narrow.run(); })));
     }
-    add(allreduce_contestant(world_, {.name = mpi_.name(), .role = Role::kPeer}, data,
-                             repeated([this, data] { mpi_.allreduce(data.data(), data.size()); })));
+    if (options_.engine != "gloo") {
+      add(allreduce_contestant(
+          world_, {.name = mpi_.name(), .role = Role::kPeer}, data,
+          repeated([this, data] { mpi_.allreduce(data.data(), data.size()); })));
+    }
     if (gloo_ != nullptr) {
       add(allreduce_contestant(world_, {.name = "gloo", .role = Role::kPeer}, data,
                                repeated(gloo_->allreduce(data.data(), data.size()))));
-      contest.contestants.back().every = bytes < kMiB ? kGlooEvery : 1;
+      contest.contestants.back().every = is_native && bytes < kMiB ? kGlooEvery : 1;
     }
     add_links(contest);
     return measure(world_, placement_, contest, effort());

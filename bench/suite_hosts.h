@@ -21,7 +21,7 @@ struct HostsOptions {
   std::string key_file;
   std::string store_address;
   int store_port = 0;
-  std::string engine = "native";  // or mpi; protection: engines that differ in HOROVOD_TLS
+  std::string engine = "native";  // or mpi, gloo; protection: engines that differ in HOROVOD_TLS
   std::string python,
       objects;  // an interpreter and python/benchlib/objects_worker.py; empty: left out
   std::string mpi_name;

@@ -109,6 +109,12 @@ typedef struct hvd_capabilities {
 } hvd_capabilities;
 HVD_API hvd_status hvd_get_capabilities(hvd_capabilities* out);
 
+/* Version of the NCCL that would be used, e.g. 22005 for 2.20.5; 0: none. Loads it. */
+HVD_API int32_t hvd_nccl_version(void);
+/* GPUs that this process sees; 0: no driver or no device, hvd_last_error has the reason. Loads the
+ * driver. */
+HVD_API int32_t hvd_device_count(void);
+
 /* ---- life cycle --------------------------------------------------------------------------- */
 
 /* Where this process stands. All -1 (HVD_TOPOLOGY_INIT): taken from the environment. */
@@ -180,6 +186,47 @@ HVD_API int32_t hvd_is_homogeneous(void);
  * time; -1: MPI is not used, or there is no job. */
 HVD_API int32_t hvd_mpi_threads(void);
 
+/* ---- elastic jobs -------------------------------------------------------------------------- */
+
+/* In an elastic job (horovodrun --min-np) the launcher says who is in the world. hvd_init asks it
+ * and waits until it is told, at most HOROVOD_ELASTIC_TIMEOUT; hvd_shutdown and hvd_init take the
+ * process from one world, called epoch, to the next. A worker that has no place in the next world
+ * gets HVD_SHUT_DOWN from hvd_init, with the reason, and should end with exit code 0. */
+
+/* 1: this process was started by an elastic launcher. */
+HVD_API int32_t hvd_elastic_is_active(void);
+/* The world that this process is in or was in last; 0: none yet, or not elastic. */
+HVD_API uint64_t hvd_elastic_epoch(void);
+
+typedef enum hvd_elastic_change {
+  HVD_ELASTIC_REMOVED = 1,
+  HVD_ELASTIC_ADDED = 2 /* both: 3 */
+} hvd_elastic_change;
+
+typedef struct hvd_elastic_news {
+  uint32_t struct_size;
+  uint32_t changes;     /* bits of hvd_elastic_change */
+  int64_t timestamp_ns; /* of the newest change that this process has no part in yet; 0: none */
+  int32_t is_asked_to_leave; /* 1: finish the step, report HVD_ELASTIC_LEAVING, exit with 0 */
+  int32_t reserved;
+} hvd_elastic_news;
+/* What has changed outside. Never blocks; costs a system call. All zero in other jobs. */
+HVD_API hvd_status hvd_elastic_look(hvd_elastic_news* out);
+
+typedef enum hvd_elastic_report_kind {
+  HVD_ELASTIC_COMMITTED = 1, /* number: of the last commit */
+  HVD_ELASTIC_LEAVING = 2,   /* a planned leave: exit code 0 follows, which is not the job's end */
+  HVD_ELASTIC_DONE = 3       /* the training function has returned */
+} hvd_elastic_report_kind;
+
+typedef struct hvd_elastic_report {
+  uint32_t struct_size;
+  int32_t kind; /* hvd_elastic_report_kind */
+  int64_t number;
+} hvd_elastic_report;
+/* Tells the launcher something. Without effect in other jobs. */
+HVD_API hvd_status hvd_elastic_tell(const hvd_elastic_report* report);
+
 /* ---- submissions -------------------------------------------------------------------------- */
 
 /* Called at completion, once, by whatever thread steps the engine: keep it short and don't wait in
@@ -197,7 +244,7 @@ typedef struct hvd_request {
   int32_t wire_dtype; /* -1, or HVD_FLOAT16 / HVD_BFLOAT16 for float32 sums */
   int32_t process_set;
   int32_t root_rank; /* broadcast; global rank */
-  int32_t device;    /* -1: host memory */
+  int32_t device;    /* -1: host memory; else the GPU all buffers of the operation lie on */
   int32_t progress;  /* hvd_progress */
   int32_t ndim;
   const int64_t* shape; /* of the input */
@@ -212,6 +259,10 @@ typedef struct hvd_request {
   void* allocate_context;
   hvd_callback on_complete;
   void* callback_context;
+  /* device >= 0: the stream (CUstream or cudaStream_t; NULL is the default one) whose work so far
+   * makes the buffers ready. Submitting records an event on it and never blocks. Where struct_size
+   * ends before this field: NULL. */
+  void* stream;
 } hvd_request;
 /* Fills in defaults: no wire type, set 0, factors 1, host memory, everything else zero. */
 HVD_API void hvd_request_init(hvd_request* request);
@@ -234,6 +285,8 @@ HVD_API hvd_status hvd_prepared_run(hvd_prepared* prepared, int64_t timeout_ns);
 /* Other buffers of the same shape for tensor `index`; not while it is in flight. */
 HVD_API hvd_status hvd_prepared_set_buffers(hvd_prepared* prepared, size_t index, const void* input,
                                             void* output);
+/* The stream that makes the next submission's buffers ready; see hvd_request. */
+HVD_API hvd_status hvd_prepared_set_stream(hvd_prepared* prepared, void* stream);
 HVD_API void hvd_prepared_free(hvd_prepared* prepared);
 
 /* Reports the state it finds (HVD_IN_PROGRESS or the final status), then makes one step that does
@@ -242,6 +295,10 @@ HVD_API hvd_status hvd_poll(hvd_handle handle);
 HVD_API hvd_status hvd_wait(hvd_handle handle, int64_t timeout_ns);
 /* Waits for all; returns the first failure in array order. */
 HVD_API hvd_status hvd_wait_many(const hvd_handle* handles, size_t count, int64_t timeout_ns);
+/* After completion: work that `stream` of the operation's device gets from now on finds the
+ * results. Needed only with HOROVOD_ENABLE_ASYNC_COMPLETION=1, where an operation is complete once
+ * it is in a stream; never blocks. Nothing to do for host memory. */
+HVD_API hvd_status hvd_order(hvd_handle handle, void* stream);
 /* Forgets the handle. A pending operation goes on; its buffers must stay valid until shutdown or
  * its callback. Outputs that the handle kept are freed. */
 HVD_API hvd_status hvd_release(hvd_handle handle);
@@ -256,7 +313,7 @@ typedef struct hvd_output {
   size_t bytes;
   const int32_t* received_splits; /* alltoall */
   int32_t last_joined_rank;       /* join; -1 otherwise */
-  int32_t reserved;
+  int32_t device;                 /* where data lies; -1: host memory */
 } hvd_output;
 /* After completion: what tensor `index` produced. */
 HVD_API hvd_status hvd_get_output(hvd_handle handle, size_t index, hvd_output* out);

@@ -101,9 +101,12 @@ constexpr Row kEngineRows[] = {
            }),
     on_off("HOROVOD_DYNAMIC_PROCESS_SETS", "0", "Allow to add and remove process sets after init.",
            [](Settings& s, const Value& v) { s.dynamic_process_sets = v.on; }),
-    flag("HOROVOD_ELASTIC",
-         "The job may change its size; set by the launcher. No effect on the core yet.",
+    flag("HOROVOD_ELASTIC", "The job may change its size; set by the launcher.",
          [](Settings& s, const Value& v) { s.elastic = v.on; }),
+    integer(
+        "HOROVOD_ELASTIC_TIMEOUT", {.least = 1, .most = INT32_MAX}, "600",
+        "Seconds that an elastic job waits for enough workers (`--elastic-timeout`).",
+        [](Settings& s, const Value& v) { s.elastic_timeout = std::chrono::seconds(v.integer); }),
     {.name = "HOROVOD_THREAD_AFFINITY",
      .type = Type::kIntegerList,
      .default_value = "",
@@ -211,6 +214,10 @@ constexpr Row kLauncherRows[] = {
             "How long workers have between SIGTERM and SIGKILL when `horovodrun` ends them."),
     integer("HOROVOD_START_TIMEOUT", {.least = 1, .most = 31536000}, "",
             "Seconds that workers have to come together; stands in for `--start-timeout`."),
+    decimal("HOROVOD_ELASTIC_READY_SECONDS", {.least = 0, .most = 31536000}, "60",
+            "How long members of an epoch that broke have to come back before they are killed."),
+    integer("HOROVOD_ELASTIC_FD", {.least = 0, .most = INT32_MAX}, "",
+            "Open descriptor between an elastic worker and its launcher; set by `horovodrun`."),
     text("HOROVOD_REMOTE_EXECUTABLE", "Path of `horovodrun` on other hosts; unset: as here."),
     text("HOROVOD_SSH_COMMAND",
          "Program and arguments that take the place of ssh: called with a host and one word to be "
@@ -230,16 +237,68 @@ constexpr Row kLauncherRows[] = {
 // Read by `src/mpi` when a job begins; checked here as well.
 constexpr Row kMpiRows[] = {
     choice("HOROVOD_CONTROLLER", kControllers, "auto",
-           "What brings the ranks together: `mpi` asks for MPI, `native` and `gloo` rule it out, "
+           "What brings the ranks together: `mpi` asks for MPI, `native` and `gloo` rule it out "
+           "(`gloo` also asks for Gloo as carrier of data where the next one says nothing), "
            "`auto` takes it where mpirun has started ranks on several hosts."),
-    choice("HOROVOD_CPU_OPERATIONS", kCpuOperations, "auto",
-           "What carries data between hosts: `mpi` asks for MPI, `native` and `gloo` take our own "
-           "link, `auto` takes MPI where it has brought the ranks together. `ccl` is taken for "
-           "`auto`."),
+    choice(
+        "HOROVOD_CPU_OPERATIONS", kCpuOperations, "auto",
+        "What carries data between hosts: `mpi` asks for MPI, `native` takes our own link, `gloo` "
+        "the library Gloo where all ranks have it ([gloo.md](gloo.md)) and our own link "
+        "elsewhere, `auto` takes MPI where it has brought the ranks together. `ccl` is taken for "
+        "`auto`."),
+    text("HOROVOD_GLOO_PLUGIN",
+         "The file libhorovod_gloo.so; unset: it lies beside the library of horovod."),
     text("HOROVOD_MPI_LIBRARY", "The MPI library, a name or a path; unset: it is looked for."),
     flag("HOROVOD_MPI_THREADS_DISABLE",
          "Ask MPI for MPI_THREAD_SERIALIZED: calls take turns, and the program must make none "
          "meanwhile."),
+};
+
+// Rank 0 alone obeys them: it measures, and tells the others.
+constexpr Range<int64_t> kSamples{.least = 0, .most = INT32_MAX};
+constexpr Row kAutotuneRows[] = {
+    flag("HOROVOD_AUTOTUNE", "Look for a better tuning of the engine while the job trains.",
+         [](Settings& s, const Value& v) { s.autotune = v.on; }),
+    text("HOROVOD_AUTOTUNE_LOG", "CSV file for what was tried, written by rank 0.",
+         [](Settings& s, const Value& v) { s.autotune_log = v.text; }),
+    text("HOROVOD_AUTOTUNE_PROFILE",
+         "File with a tuning: used from the start, and written when the autotuner ends.",
+         [](Settings& s, const Value& v) { s.autotune_profile = v.text; }),
+    integer("HOROVOD_AUTOTUNE_WARMUP_SAMPLES", kSamples, "3",
+            "Samples that the autotuner throws away at the beginning.",
+            [](Settings& s, const Value& v) { s.autotune_warmup_samples = v.integer; }),
+    integer("HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", kNotNegative, "10",
+            "A sample ends when some tensor was reduced so many times, after 20 ms at the soonest.",
+            [](Settings& s, const Value& v) { s.autotune_steps_per_sample = v.integer; }),
+    integer("HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", kSamples, "20",
+            "Tunings that are compared with the best so far, at most.",
+            [](Settings& s, const Value& v) { s.autotune_max_samples = v.integer; }),
+    decimal("HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", kDecimalNotNegative, "0.8",
+            "How noisy samples are, from 0 to 1: a better tuning leads by three times so many "
+            "standard errors.",
+            [](Settings& s, const Value& v) { s.autotune_noise = v.decimal; }),
+};
+
+// Read by the Python package; checked here as well, and in the list that users look at.
+constexpr std::string_view kSchedules[] = {"auto", "step", "background"};
+constexpr std::string_view kSwitchWords[] = {"1", "true", "on", "yes", "0", "false", "off", "no"};
+constexpr Row kPythonRows[] = {
+    choice("HOROVOD_GRADIENT_SCHEDULE", kSchedules, "auto",
+           "When gradients are reduced: in `step`, in the `background` of the backward pass, or as "
+           "the ranks and cores of the host suggest."),
+    integer("HOROVOD_TUNE_ALLOCATOR", {.least = 0, .most = 1}, "0",
+            "1: keep freed memory in the process, as `hvd.tune_allocator()` does."),
+    text("HOROVOD_RUN_EXECUTABLE",
+         "Path of `horovodrun` for `horovod.run`; unset: beside Python, else in `PATH`."),
+    choice("HOROVOD_RAY_TRAIN_HOOK", kSwitchWords, "1",
+           "0: `ray.train.horovod` stays Ray's own, which refuses where Train V2 is on."),
+    decimal("HOROVOD_SPARK_START_TIMEOUT", kDecimalSeconds, "600",
+            "Seconds until all tasks of a Spark job must run; stands in for `start_timeout`."),
+    text("HOROVOD_SPARK_PYTHONPATH",
+         "Folders that workers of a Spark job look in first for modules, separated by colons."),
+    text("HOROVOD_SPARK_WORK_DIR",
+         "Folder that workers of a Spark job run in; unset: one that is made for each."),
+    text("HOROVOD_SPARK_DEVICES", "GPUs that Spark has given to a task; set by `horovod.spark`."),
 };
 
 // Knobs of the original. Scripts that set them keep working, and a typo in them is still found.
@@ -247,20 +306,18 @@ constexpr Row kCompatibilityRows[] = {
     flag("HOROVOD_HIERARCHICAL_ALLREDUCE", "No effect: levels are chosen from the topology."),
     flag("HOROVOD_HIERARCHICAL_ALLGATHER", "No effect: levels are chosen from the topology."),
     flag("HOROVOD_TORUS_ALLREDUCE", "No effect: levels are chosen from the topology."),
-    flag("HOROVOD_AUTOTUNE", "No effect: there is no autotuner."),
-    text("HOROVOD_AUTOTUNE_LOG", "No effect: there is no autotuner."),
-    integer("HOROVOD_AUTOTUNE_WARMUP_SAMPLES", kNotNegative, "3",
-            "No effect: there is no autotuner."),
-    integer("HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", kNotNegative, "10",
-            "No effect: there is no autotuner."),
-    integer("HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", kNotNegative, "20",
-            "No effect: there is no autotuner."),
-    decimal("HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", kDecimalNotNegative, "0.8",
-            "No effect: there is no autotuner."),
-    integer("HOROVOD_NUM_NCCL_STREAMS", {.least = 1, .most = INT32_MAX}, "1",
-            "No effect: NCCL is not used."),
-    on_off("HOROVOD_BATCH_D2D_MEMCOPIES", "1", "No effect: there are no copies on GPUs."),
-    flag("HOROVOD_ENABLE_ASYNC_COMPLETION", "No effect: there are no GPU operations."),
+    integer("HOROVOD_NUM_NCCL_STREAMS", {.least = 1, .most = 64}, "1",
+            "Streams, each with a communicator, that operations on GPU tensors take in turn.",
+            [](Settings& s, const Value& v) { s.nccl_streams = v.integer; }),
+    on_off("HOROVOD_BATCH_D2D_MEMCOPIES", "1",
+           "No effect: tensors on GPUs are never copied together."),
+    flag("HOROVOD_ENABLE_ASYNC_COMPLETION",
+         "An operation on GPU tensors is complete once it is in a stream; whoever waits for it "
+         "makes "
+         "the stream wait, not the process.",
+         [](Settings& s, const Value& v) { s.async_completion = v.on; }),
+    text("HOROVOD_CUDA_LIB", "File of the GPU driver, instead of libcuda.so.1."),
+    text("HOROVOD_NCCL_LIB", "File of NCCL, instead of the libnccl.so.2 that is loaded or found."),
     on_off("HOROVOD_DISABLE_NVTX_RANGES", "0", "No effect: NVTX is not used."),
     integer("HOROVOD_ADASUM_MPI_CHUNK_SIZE", kNotNegative, "1073741824",
             "No effect: Adasum does not send through MPI."),
@@ -281,8 +338,10 @@ constexpr Group kTable[] = {
     {"Timeline and log", kObservationRows},
     {"Memory and waiting", kResourceRows},
     {"Several hosts", kNetworkRows},
+    {"Autotuning", kAutotuneRows},
     {"Launcher", kLauncherRows},
     {"MPI", kMpiRows},
+    {"Python package", kPythonRows},
     {"Accepted for compatibility", kCompatibilityRows},
 };
 

@@ -31,7 +31,8 @@ struct Settings {
   ProgressPolicy progress = ProgressPolicy::kAuto;  // HOROVOD_PROGRESS: auto, waiter, background
   bool dynamic_process_sets = false;
   bool elastic = false;
-  std::vector<int> thread_affinity;  // HOROVOD_THREAD_AFFINITY
+  std::chrono::seconds elastic_timeout{600};  // HOROVOD_ELASTIC_TIMEOUT
+  std::vector<int> thread_affinity;           // HOROVOD_THREAD_AFFINITY
   // stalls and failures
   bool stall_check_disable = false;
   std::chrono::seconds stall_check_time{60};
@@ -46,13 +47,23 @@ struct Settings {
   LogLevel log_level = LogLevel::kWarning;
   bool log_hide_time = false;
   std::string failure_note;  // HOROVOD_FAILURE_NOTE; see failure_note.h
+  // devices
+  int64_t nccl_streams = 1;       // HOROVOD_NUM_NCCL_STREAMS
+  bool async_completion = false;  // HOROVOD_ENABLE_ASYNC_COMPLETION
   // memory
   int64_t shm_buffer_bytes = 0;  // HOROVOD_SHM_BUFFER_BYTES per rank; 0: size of memory
   // waiting: -1 = decide from ranks and cores
   int64_t spin_count = -1;   // HOROVOD_SPIN_COUNT
   int64_t yield_count = -1;  // HOROVOD_YIELD_COUNT
-  // accepted, checked, without effect here (documented): controller, cpu operations, autotune_*,
-  // ...
+  // autotuning; rank 0's values count
+  bool autotune = false;
+  std::string autotune_log;
+  std::string autotune_profile;
+  int64_t autotune_warmup_samples = 3;
+  int64_t autotune_steps_per_sample = 10;
+  int64_t autotune_max_samples = 20;  // HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES
+  double autotune_noise = 0.8;        // HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE
+  // accepted, checked, without effect here (documented): controller, cpu operations, ...
 
   std::vector<std::string> warnings;  // to be logged once the log is set up
   bool operator==(const Settings&) const = default;

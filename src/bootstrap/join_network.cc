@@ -4,9 +4,11 @@
 #include <array>
 #include <utility>
 
+#include "base/log.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "bootstrap/gathering.h"
+#include "bootstrap/interrupted_store.h"
 #include "bootstrap/process_manager.h"
 #include "bootstrap/store_place.h"
 #include "bootstrap/tcp_end.h"
@@ -23,6 +25,9 @@ Result<Network> meet(TcpEnd self, store::Store& store, const net::Key& key, uint
   Network network;
   network.host_secret = key.derive("horovod host", {});
   HVD_TRY_ASSIGN(network.hosts, make_host_map(roster.members));
+  HVD_TRY_ASSIGN(const gloo::Decision decision, decide_on_gloo(roster.members));
+  if (decision.uses_gloo) network.gloo_address = address_for_others(self, roster);
+  if (!decision.note.empty() && self.member.rank == 0) HVD_LOG(kWarning, decision.note);
   HVD_TRY_ASSIGN(network.mesh,
                  open_mesh(std::move(self), std::move(port), roster, key, epoch, deadline));
   return network;
@@ -53,13 +58,16 @@ Result<std::vector<net::Address>> host_again(const StorePlace& place, const TcpE
 
 // Through a store at a place that all ranks know.
 Result<Network> join_at(const StorePlace& place, TcpEnd self, const net::Key& key,
-                        const store::ClientOptions& options, Deadline deadline, Memory& memory) {
+                        const store::ClientOptions& options, Deadline deadline, Memory& memory,
+                        const Interrupt* interrupt) {
   std::vector<net::Address> addresses = net::dial_order(place.addresses, self.interfaces);
   if (place.host == StorePlace::Host::kRank0 && options.rank == 0) {
     HVD_TRY_ASSIGN(addresses, host_again(place, self, key, memory));
   }
   store::Client client(std::move(addresses), key, options);
-  return meet(std::move(self), client, key, options.epoch, deadline);
+  if (interrupt == nullptr) return meet(std::move(self), client, key, options.epoch, deadline);
+  InterruptedStore store(client, *interrupt);
+  return meet(std::move(self), store, key, options.epoch, deadline);
 }
 
 // Through the store that was made known through PMI, in this init or an earlier one.
@@ -72,7 +80,8 @@ Result<Network> join_again(const PmiMeeting& meeting, TcpEnd self,
 }  // namespace
 
 Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
-                             uint64_t epoch, Deadline deadline, Memory& memory) {
+                             uint64_t epoch, Deadline deadline, Memory& memory,
+                             const Interrupt* interrupt) {
   HVD_TRY_ASSIGN(auto place, named_store_place(environment, deadline));
   HVD_TRY_ASSIGN(const auto key, find_key(environment, deadline));
   const store::ClientOptions options{.epoch = epoch, .rank = topology.rank};
@@ -89,7 +98,7 @@ Result<Network> join_network(const topology::Topology& topology, const Environme
   }
   if (!key) return missing_key(topology, *place);
   HVD_TRY_ASSIGN(TcpEnd self, look_at_tcp_end(topology, environment));
-  return join_at(*place, std::move(self), *key, options, deadline, memory);
+  return join_at(*place, std::move(self), *key, options, deadline, memory, interrupt);
 }
 
 Result<Network> join_network(const topology::Topology& topology, const Environment& environment,

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "bootstrap/key_agreement.h"
@@ -33,6 +34,8 @@ struct Network {
   // Others may still read from it when rank 0 is done, so it lives as long as the network.
   std::unique_ptr<store::ServerThread> store;
   std::unique_ptr<net::Mesh> mesh;
+  // Where Gloo carries the data: the address of this host to listen at; else empty.
+  std::string gloo_address{};
   KeySource key_source = KeySource::kGiven;
   std::optional<net::Key> host_secret{};  // of the job, for what its ranks do inside a host
 };
@@ -56,8 +59,10 @@ struct Memory {
 // MASTER_ADDR:HOROVOD_STORE_PORT; one that rank 0 makes known through PMI; one at the first host
 // that the launcher names. The key comes from HOROVOD_KEY_FD or HOROVOD_KEY_FILE; through PMI a
 // fresh one can travel. Without them: PRECONDITION_ERROR that says how to give them.
+// `interrupt` ends the wait for the others early; null: nothing does.
 Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
-                             uint64_t epoch, Deadline deadline, Memory& memory);
+                             uint64_t epoch, Deadline deadline, Memory& memory,
+                             const Interrupt* interrupt = nullptr);
 // For a process that joins once.
 Result<Network> join_network(const topology::Topology& topology, const Environment& environment,
                              uint64_t epoch, Deadline deadline);

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/parse.h"
 #include "base/text.h"
 #include "net/hmac.h"
 #include "net/packing.h"

@@ -84,6 +84,8 @@ std::string encode_member(const Member& member) {
   put(out, static_cast<uint8_t>(member.protection));
   put(out, uint8_t{member.has_tls});
   put_text(out, net::to_text(member.addresses));
+  put(out, uint8_t{member.gloo.is_wanted});
+  put_text(out, member.gloo.problem);
   put_text(out, member.fresh);
   return out;
 }
@@ -103,9 +105,11 @@ Result<Member> decode_member(std::string_view bytes) {
   member.protection = static_cast<net::Protection>(protection);
   member.has_tls = tls == 1;
   const std::string_view addresses = in.get_text();
+  const auto wants_gloo = in.get<uint8_t>();
+  member.gloo = {wants_gloo == 1, std::string(in.get_text())};
   member.fresh = in.get_text();
   const bool is_protection = protection <= static_cast<uint8_t>(net::Protection::kAll);
-  if (!in.is_complete() || !is_protection || tls > 1) {
+  if (!in.is_complete() || !is_protection || tls > 1 || wants_gloo > 1) {
     return corrupted(concat("what a rank says about itself makes no sense (", bytes.size(),
                             " bytes); do all ranks have the same horovod?"));
   }
@@ -163,6 +167,12 @@ Status check_member(const Member& rank0, const Member& member) {
                   setting_text(rank0.protection));
   }
   return Status::ok();
+}
+
+Result<gloo::Decision> decide_on_gloo(std::span<const Member> members) {
+  std::vector<gloo::RankOffer> offers;
+  for (const Member& member : members) offers.push_back({member_text(member), member.gloo});
+  return gloo::decide(offers, members.front().protection == net::Protection::kAll);
 }
 
 Result<topology::HostMap> make_host_map(std::span<const Member> members) {

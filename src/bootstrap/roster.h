@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "gloo/choice.h"
 #include "net/address.h"
 #include "net/tcp_mesh.h"
 #include "topology/hosts.h"
@@ -24,6 +25,7 @@ struct Member {
   net::Protection protection = net::Protection::kGuarded;  // HOROVOD_TLS
   bool has_tls = false;                                    // OpenSSL is there
   std::vector<net::Address> addresses;
+  gloo::Offer gloo{};
   std::string fresh{};  // random, of this init: tells it from earlier ones
 
   bool operator==(const Member&) const = default;
@@ -48,6 +50,9 @@ Status check_member(const Member& rank0, const Member& member);
 // Groups the members by host. Fails when local ranks do not count up from 0 on a host; the message
 // names the ranks and hosts.
 Result<topology::HostMap> make_host_map(std::span<const Member> members);
+
+// Whether Gloo carries the data between hosts; the same on all ranks.
+Result<gloo::Decision> decide_on_gloo(std::span<const Member> members);
 
 // "rank 3 (host b)"
 std::string member_text(const Member& member);

@@ -1,5 +1,6 @@
 #include "bootstrap/tcp_end.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -7,7 +8,9 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "bootstrap/host_identity.h"
+#include "gloo/library.h"
 #include "net/tls_stream.h"
+#include "net/visitors.h"
 #include "topology/variables.h"
 
 namespace hvd::bootstrap {
@@ -47,8 +50,32 @@ Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environ
                 .hostname = topology.hostname,
                 .protection = protection,
                 .has_tls = protection != net::Protection::kNone && net::load_tls().is_ok(),
-                .addresses = {}};
+                .addresses = {},
+                .gloo = gloo::make_offer(environment)};
   return end;
+}
+
+std::string address_for_others(const TcpEnd& end, const Roster& roster) {
+  const auto peers_near = [&](const net::Interface& own) {
+    return std::count_if(roster.members.begin(), roster.members.end(), [&](const Member& member) {
+      return member.host != end.member.host &&
+             std::any_of(member.addresses.begin(), member.addresses.end(),
+                         [&](const net::Address& theirs) {
+                           return net::shares_prefix(own.address, theirs, own.prefix_length);
+                         });
+    });
+  };
+  const net::Address* best = end.usable.empty() ? nullptr : &end.usable.front();
+  std::ptrdiff_t most = 0;
+  for (const net::Address& address : end.usable) {
+    for (const net::Interface& own : end.interfaces) {
+      if (own.address.bytes != address.bytes || own.address.family != address.family) continue;
+      if (address.is_link_local() || peers_near(own) <= most) continue;
+      most = peers_near(own);
+      best = &address;
+    }
+  }
+  return best == nullptr ? "" : net::host_text(*best);
 }
 
 void say_what_is_open(const Member& self) {

@@ -28,6 +28,10 @@ struct TcpEnd {
 
 Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environment& environment);
 
+// Which of our addresses a library that can use one alone should listen at: one in a network that
+// we share with the other hosts, if there is such a one. Numeric, without a port. Pure.
+std::string address_for_others(const TcpEnd& end, const Roster& roster);
+
 // Warns, on rank 0 for all, when HOROVOD_TLS=0 leaves the job open to whoever is on the network.
 void say_what_is_open(const Member& self);
 

@@ -23,19 +23,18 @@ Status check_request(const hvd_request& r) {
   }
   const bool known_kind = r.kind >= 0 && r.kind <= HVD_REDUCESCATTER && r.kind != HVD_ADASUM;
   if (!known_kind)
-    return invalid_argument(concat("request: ", r.kind, " is no kind of operation to submit"));
+    return invalid_argument(
+        concat("request: kind ", r.kind, " is not an operation that can be submitted"));
   const auto kind = wire::kind_lower_name(static_cast<wire::Kind>(r.kind));
   if (!dtype_from_code(r.dtype))
-    return invalid_argument(concat(kind, ": ", r.dtype, " is no dtype"));
+    return invalid_argument(concat(kind, ": dtype ", r.dtype, " is not valid"));
   if (!reduce_op_from_code(r.reduce_op))
-    return invalid_argument(concat(kind, ": ", r.reduce_op, " is no reduction operation"));
+    return invalid_argument(concat(kind, ": reduce op ", r.reduce_op, " is not valid"));
   if (r.progress < 0 || r.progress > HVD_PROGRESS_BACKGROUND) {
-    return invalid_argument(concat(kind, ": ", r.progress, " is no progress policy"));
+    return invalid_argument(concat(kind, ": progress policy ", r.progress, " is not valid"));
   }
-  if (r.device != -1) {
-    return invalid_argument(
-        concat(kind, ": device ", r.device,
-               " is not served by this engine; copy the tensor to host memory (device -1)"));
+  if (r.device < -1) {
+    return invalid_argument(concat(kind, ": ", r.device, " is no device; host memory is -1"));
   }
   if (r.ndim > wire::kMaxDimensions || r.splits_count > static_cast<int32_t>(wire::kMaxRanks)) {
     return invalid_argument(concat(kind, ": ", r.ndim, " dimensions and ", r.splits_count,
@@ -75,6 +74,18 @@ engine::TensorArg tensor_of(const hvd_request& r) {
   return tensor;
 }
 
+// Fields that came later; null in what older callers give.
+void* stream_of(const hvd_request& r) {
+  constexpr uint32_t kWithStream = offsetof(hvd_request, stream) + sizeof(void*);
+  return r.struct_size >= kWithStream ? r.stream : nullptr;
+}
+
+// Entry of an array whose owner may know a shorter struct.
+const hvd_request& request_at(const hvd_request* requests, size_t index) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(requests);
+  return *reinterpret_cast<const hvd_request*>(bytes + index * requests->struct_size);
+}
+
 bool has_name(const hvd_request& r) { return r.name != nullptr && *r.name != '\0'; }
 
 Status same_group(const hvd_request& first, const hvd_request& other, size_t index) {
@@ -106,6 +117,7 @@ Status convert(const hvd_request* requests, size_t count, const engine::Engine& 
   s.wire_dtype = first.wire_dtype;
   s.root_rank = first.kind == HVD_BROADCAST ? first.root_rank : -1;
   s.device = first.device;
+  s.stream = stream_of(first);
   s.prescale = first.prescale;
   s.postscale = first.postscale;
   s.progress = first.progress == HVD_PROGRESS_DEFAULT ? engine.default_progress()
@@ -121,9 +133,10 @@ Status convert(const hvd_request* requests, size_t count, const engine::Engine& 
   }
   out.several.reserve(count);
   for (size_t i = 0; i < count; ++i) {
-    HVD_TRY(check_request(requests[i]));
-    HVD_TRY(same_group(first, requests[i], i));
-    out.several.push_back(tensor_of(requests[i]));
+    const hvd_request& request = request_at(requests, i);
+    HVD_TRY(check_request(request));
+    HVD_TRY(same_group(first, request, i));
+    out.several.push_back(tensor_of(request));
   }
   s.tensors = out.several;
   return Status::ok();
@@ -135,7 +148,7 @@ Status apply_init_options(const hvd_init_options& o, engine::EngineOptions& out)
                                    kSmallestOptions, "; fill options with hvd_init_options_init"));
   }
   if (o.progress < 0 || o.progress > HVD_PROGRESS_BACKGROUND)
-    return invalid_argument(concat("init: ", o.progress, " is no progress policy"));
+    return invalid_argument(concat("init: progress policy ", o.progress, " is not valid"));
   if (o.progress != HVD_PROGRESS_DEFAULT)
     out.settings.progress = static_cast<ProgressPolicy>(o.progress);
   if (o.dynamic_process_sets != 0) out.settings.dynamic_process_sets = true;

@@ -9,6 +9,8 @@
 #include "capi/convert.h"
 #include "capi/repeats.h"
 #include "capi/runtime.h"
+#include "device/driver.h"
+#include "device/nccl_api.h"
 #include "reduce/kernels.h"
 
 using hvd::Status;
@@ -107,6 +109,31 @@ hvd_status hvd_shutdown(void) {
 
 int32_t hvd_is_initialized(void) { return Runtime::instance().is_initialized() ? 1 : 0; }
 
+int32_t hvd_elastic_is_active(void) {
+  int32_t is_active = 0;
+  guarded([&] {
+    is_active = Runtime::instance().elastic().is_active() ? 1 : 0;
+    return Status::ok();
+  });
+  return is_active;
+}
+
+uint64_t hvd_elastic_epoch(void) { return Runtime::instance().elastic().epoch(); }
+
+hvd_status hvd_elastic_look(hvd_elastic_news* out) {
+  return guarded(
+      [&] { return copy_out(Runtime::instance().elastic().look(), out, "elastic news"); });
+}
+
+hvd_status hvd_elastic_tell(const hvd_elastic_report* report) {
+  return guarded([&] {
+    if (report == nullptr || report->struct_size < sizeof(hvd_elastic_report)) {
+      return hvd::invalid_argument("hvd_elastic_tell: the report is null or too short");
+    }
+    return Runtime::instance().elastic().tell(*report);
+  });
+}
+
 int32_t hvd_rank(void) {
   return topology_value([](const auto& t) { return t.rank; });
 }
@@ -132,6 +159,20 @@ int32_t hvd_mpi_threads(void) {
 
 int32_t hvd_is_homogeneous(void) {
   return topology_value([](const auto& t) { return t.is_homogeneous() ? 1 : 0; });
+}
+
+int32_t hvd_nccl_version(void) {
+  const auto nccl = hvd::device::NcclApi::get();
+  if (nccl) return (*nccl)->version;
+  hvd::capi::set_last_error(nccl.status());
+  return 0;
+}
+
+int32_t hvd_device_count(void) {
+  const auto driver = hvd::device::Driver::get();
+  if (driver) return (*driver)->device_count();
+  hvd::capi::set_last_error(driver.status());
+  return 0;
 }
 
 void hvd_request_init(hvd_request* request) {
@@ -228,6 +269,14 @@ hvd_status hvd_prepared_set_buffers(hvd_prepared* prepared, size_t index, const 
   });
 }
 
+hvd_status hvd_prepared_set_stream(hvd_prepared* prepared, void* stream) {
+  return guarded([&]() -> Status {
+    if (prepared == nullptr) return hvd::invalid_argument("prepared set stream: null argument");
+    prepared->prepared->set_stream(stream);
+    return Status::ok();
+  });
+}
+
 void hvd_prepared_free(hvd_prepared* prepared) { delete prepared; }  // NOLINT: made in hvd_prepare
 
 hvd_status hvd_poll(hvd_handle handle) {
@@ -245,6 +294,14 @@ hvd_status hvd_wait_many(const hvd_handle* handles, size_t count, int64_t timeou
   });
 }
 
+hvd_status hvd_order(hvd_handle handle, void* stream) {
+  return with_engine([&](Engine& engine) -> Status {
+    HVD_TRY_ASSIGN(Operation* const op, engine.completed_operation(handle));
+    HVD_TRY(op->status);
+    return op->use.order(stream);
+  });
+}
+
 hvd_status hvd_release(hvd_handle handle) {
   return with_engine([&](Engine& engine) { return engine.release(handle); });
 }
@@ -254,6 +311,7 @@ hvd_status hvd_get_output(hvd_handle handle, size_t index, hvd_output* out) {
     HVD_TRY_ASSIGN(Operation* const op, engine.completed_operation(handle));
     HVD_TRY(op->status);
     hvd_output o{};
+    o.device = -1;
     o.last_joined_rank = op->kind == hvd::wire::Kind::kJoin ? op->number : -1;
     if (op->kind != hvd::wire::Kind::kJoin) {
       if (index >= op->buffers.size()) {
@@ -266,6 +324,7 @@ hvd_status hvd_get_output(hvd_handle handle, size_t index, hvd_output* out) {
       o.shape = kept.shape.data();
       o.data = kept.data;
       o.bytes = kept.bytes;
+      o.device = op->use.device;
       o.received_splits = kept.received_splits.data();
       o.received_splits_count = static_cast<int32_t>(kept.received_splits.size());
     }
@@ -285,7 +344,7 @@ hvd_status hvd_output_take(hvd_handle handle, size_t index, void** out) {
   });
 }
 
-void hvd_output_free(void* data) { std::free(data); }
+void hvd_output_free(void* data) { hvd::engine::FreeDeleter()(data); }
 
 hvd_status hvd_barrier(int32_t process_set, int64_t timeout_ns) {
   return with_engine(
@@ -333,15 +392,20 @@ int32_t hvd_process_set_add(const int32_t* ranks, int32_t count) {
       return fail(hvd::invalid_argument("process set []: no ranks given, expected at least one"),
                   HVD_PROCESS_SET_ERROR_UNKNOWN_SET);
     }
-    auto added = engine.add_process_set({ranks, ranks + count});
-    if (added) return *added;
+    const std::vector<int32_t> given(ranks, ranks + count);
+    auto added = engine.add_process_set(given);
+    if (added && added->is_new) return added->id;
+    if (added) {
+      return fail(
+          hvd::invalid_argument(hvd::concat("process set [", hvd::join_text(given, ", ", 16),
+                                            "] exists already, with id ", added->id)),
+          HVD_PROCESS_SET_ERROR_EXISTING_SET);
+    }
     const StatusCode code = added.status().code();
     const bool shut_down = code == StatusCode::kShutDown || code == StatusCode::kPeerLost ||
                            code == StatusCode::kStalled;
-    const bool exists = added.status().message().find("exists already") != std::string::npos;
-    return fail(added.status(), exists      ? HVD_PROCESS_SET_ERROR_EXISTING_SET
-                                : shut_down ? HVD_PROCESS_SET_ERROR_SHUTDOWN
-                                            : HVD_PROCESS_SET_ERROR_UNKNOWN_SET);
+    return fail(added.status(),
+                shut_down ? HVD_PROCESS_SET_ERROR_SHUTDOWN : HVD_PROCESS_SET_ERROR_UNKNOWN_SET);
   });
 }
 

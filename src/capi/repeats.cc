@@ -1,5 +1,6 @@
 #include "capi/repeats.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -34,8 +35,8 @@ void Repeats::note(const hvd_request& r, engine::Engine& engine,
                    const engine::Submission& submission) {
   const bool is_simple = r.name != nullptr && *r.name != '\0' && r.kind != HVD_BARRIER &&
                          r.kind != HVD_JOIN && r.splits_count == 0 && r.allocate == nullptr &&
-                         r.on_complete == nullptr && r.shape != nullptr && r.input != nullptr &&
-                         r.output != nullptr;
+                         r.device == -1 && r.on_complete == nullptr && r.shape != nullptr &&
+                         r.input != nullptr && r.output != nullptr;
   if (!is_simple) return;
   Entry& entry = entry_of(r);
   const bool again = entry.name == r.name;
@@ -44,7 +45,7 @@ void Repeats::note(const hvd_request& r, engine::Engine& engine,
   if (!again) return;
   auto prepared = engine.prepare(r.process_set, submission);
   if (!prepared) return;
-  entry.request = r;
+  std::memcpy(&entry.request, &r, std::min<size_t>(r.struct_size, sizeof r));
   entry.prepared = std::move(*prepared);
 }
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "capi/convert.h"
+#include "gloo/library.h"
 
 namespace hvd::capi {
 namespace {
@@ -27,11 +28,12 @@ void explain_agreed_key(const topology::Topology& topology, uint64_t epoch) {
 // What horovodrun set up, or a user named, wins over a store that the caller brings.
 Result<bootstrap::Network> find_network(const topology::Topology& topology,
                                         const hvd_init_options* o, uint64_t epoch,
-                                        Deadline deadline, bootstrap::Memory& memory) {
+                                        Deadline deadline, bootstrap::Memory& memory,
+                                        const Interrupt* interrupt) {
   HVD_TRY_ASSIGN(const auto exchange, exchange_of(o));
   const Environment environment = process_environment();
   if (!exchange || bootstrap::names_store(environment)) {
-    return bootstrap::join_network(topology, environment, epoch, deadline, memory);
+    return bootstrap::join_network(topology, environment, epoch, deadline, memory, interrupt);
   }
   const std::string prefix = concat(topology.job_id, "/");
   store::ExchangeStore store(*exchange, prefix);
@@ -47,6 +49,20 @@ void note_late(const Status& failure) {
   if (failure.code() != StatusCode::kTimedOut) return;
   const FailureNoteWriter note(process_environment()(kFailureNoteVariable).value_or(""));
   note.write({.rank = -1, .code = failure.code(), .text = failure.message()});
+}
+
+// A caller that says itself where it stands does not ask the launcher.
+bool leaves_place_open(const hvd_init_options* o) {
+  return o == nullptr || (o->topology.rank < 0 && o->mpi_comm == nullptr);
+}
+
+void move_to(const elastic::Assign& place, topology::Topology& topology) {
+  topology.rank = place.rank;
+  topology.size = place.size;
+  topology.local_rank = place.local_rank;
+  topology.local_size = place.local_size;
+  topology.cross_rank = place.cross_rank;
+  topology.cross_size = place.cross_size;
 }
 
 }  // namespace
@@ -77,17 +93,27 @@ void Runtime::orphan() {
   callers_.forget_all();
 }
 
-Result<engine::EngineOptions> Runtime::make_options(const hvd_init_options* o) {
+Result<engine::EngineOptions> Runtime::make_options(const hvd_init_options* o, const Given& given) {
   engine::EngineOptions options;
   const Environment environment = process_environment();
   HVD_TRY_ASSIGN(options.settings, read_settings(environment));
   options.epoch = o != nullptr && o->epoch != 0 ? o->epoch : epoch_;
-  HVD_TRY(find_place(o, options));
+  if (given.place != nullptr) {
+    mpi_threads_.store(-1);
+    HVD_TRY_ASSIGN(options.topology, topology::topology_from_environment(environment));
+    move_to(*given.place, options.topology);
+    // A world of one has no name of its own, but it may grow.
+    options.topology.job_id = environment("HOROVOD_JOB_ID").value_or(options.topology.job_id);
+    options.epoch = given.place->epoch;
+    options.interrupt = *given.interrupt;
+  } else {
+    HVD_TRY(find_place(o, options));
+  }
   if (o != nullptr) HVD_TRY(apply_init_options(*o, options));
   set_log_options(
       {options.settings.log_level, options.settings.log_hide_time, options.topology.rank});
   for (const std::string& warning : options.settings.warnings) HVD_LOG(kWarning, warning);
-  if (mpi_threads() < 0) HVD_TRY(join_hosts(o, options));
+  if (mpi_threads() < 0) HVD_TRY(join_hosts(o, options, given.interrupt));
   return options;
 }
 
@@ -117,6 +143,16 @@ void Runtime::use_network(bootstrap::Network network, engine::EngineOptions& out
   if (network.mesh == nullptr || network.hosts.is_one_host()) return;
   out.hosts = std::move(network.hosts);
   out.mesh = std::move(network.mesh);
+  if (network.gloo_address.empty()) return;
+  const auto plugin = gloo::load(process_environment());  // is there: this rank has offered it
+  if (!plugin) return;
+  out.gloo = std::make_unique<collective::gloo::Domain>(
+      collective::gloo::DomainOptions{.plugin = *plugin,
+                                      .address = network.gloo_address,
+                                      .connect_time = out.settings.rendezvous_timeout});
+  if (out.topology.rank == 0) {
+    HVD_LOG(kInfo, "Gloo carries the data between hosts (", (*plugin)->description(), ")");
+  }
 }
 
 void Runtime::at_exit(int exit_status) {
@@ -127,23 +163,33 @@ void Runtime::at_exit(int exit_status) {
 }
 
 // A job on several hosts: finds the others before anything else.
-Status Runtime::join_hosts(const hvd_init_options* o, engine::EngineOptions& out) {
+Status Runtime::join_hosts(const hvd_init_options* o, engine::EngineOptions& out,
+                           const Interrupt* interrupt) {
   const topology::Topology& topology = out.topology;
   if (topology.local_size == topology.size) {
     out.host_secret = bootstrap::find_host_secret(process_environment());
     return exchange_of(o).status();
   }
-  HVD_TRY_ASSIGN(bootstrap::Network network,
-                 find_network(topology, o, out.epoch,
-                              Deadline::after(out.settings.rendezvous_timeout), memory_));
+  HVD_TRY_ASSIGN(
+      bootstrap::Network network,
+      find_network(topology, o, out.epoch, Deadline::after(out.settings.rendezvous_timeout),
+                   memory_, interrupt));
   use_network(std::move(network), out);
   return Status::ok();
 }
 
-Status Runtime::start(const hvd_init_options* options) {
-  HVD_TRY_ASSIGN(engine::EngineOptions engine_options, make_options(options));
+Status Runtime::start(const hvd_init_options* options, const Given& given) {
+  HVD_TRY_ASSIGN(engine::EngineOptions engine_options, make_options(options, given));
   HVD_TRY_ASSIGN(owned_, engine::Engine::start(std::move(engine_options)));
   return Status::ok();
+}
+
+Status Runtime::start_elastic(const hvd_init_options* options) {
+  return elastic_.run(process_environment(),
+                      [&](const elastic::Assign& place, const Interrupt& interrupt)
+                          HVD_REQUIRES(life_mutex_) {
+                            return start(options, {.place = &place, .interrupt = &interrupt});
+                          });
 }
 
 // The processes of a cluster engine take part in one job after the other, and not all of them in
@@ -164,7 +210,9 @@ Status Runtime::init(const hvd_init_options* options) {
   MutexLock lock(life_mutex_);
   if (owned_ != nullptr) return Status::ok();
   count_init();  // whatever comes of it, as the other ranks do
-  if (const Status started = start(options); !started.is_ok()) {
+  const bool is_elastic = leaves_place_open(options) && elastic_.is_active();
+  const Status started = is_elastic ? start_elastic(options) : start(options, {});
+  if (!started.is_ok()) {
     note_late(started);
     return started;
   }

@@ -12,6 +12,7 @@
 #include "base/thread_annotations.h"
 #include "bootstrap/join_network.h"
 #include "capi/callers.h"
+#include "capi/elastic_jobs.h"
 #include "capi/mpi_jobs.h"
 #include "engine/engine.h"
 #include "horovod/hvd.h"
@@ -28,6 +29,7 @@ class Runtime {
   // Kept for engines to come.
   Status set_stall_signal(int32_t number);
   bool is_initialized() const { return engine_.load(std::memory_order_acquire) != nullptr; }
+  ElasticJobs& elastic() { return elastic_; }
   // As hvd_mpi_threads().
   int32_t mpi_threads() const { return mpi_threads_.load(std::memory_order_relaxed); }
 
@@ -52,11 +54,17 @@ class Runtime {
  private:
   Runtime();
   void orphan();  // in a child of fork(): the engine and its threads are the parent's
-  Status start(const hvd_init_options* options) HVD_REQUIRES(life_mutex_);
-  Result<engine::EngineOptions> make_options(const hvd_init_options* options)
+  // What the launcher of an elastic job says about an init; null members in any other job.
+  struct Given {
+    const elastic::Assign* place = nullptr;
+    const Interrupt* interrupt = nullptr;
+  };
+  Status start(const hvd_init_options* options, const Given& given) HVD_REQUIRES(life_mutex_);
+  Status start_elastic(const hvd_init_options* options) HVD_REQUIRES(life_mutex_);
+  Result<engine::EngineOptions> make_options(const hvd_init_options* options, const Given& given)
       HVD_REQUIRES(life_mutex_);
-  Status join_hosts(const hvd_init_options* options, engine::EngineOptions& out)
-      HVD_REQUIRES(life_mutex_);
+  Status join_hosts(const hvd_init_options* options, engine::EngineOptions& out,
+                    const Interrupt* interrupt) HVD_REQUIRES(life_mutex_);
   Status find_place(const hvd_init_options* options, engine::EngineOptions& out)
       HVD_REQUIRES(life_mutex_);
   void count_init() HVD_REQUIRES(life_mutex_);
@@ -68,6 +76,7 @@ class Runtime {
   std::atomic<int32_t> stall_signal_{0};
   std::atomic<int32_t> mpi_threads_{-1};
   Callers callers_;
+  ElasticJobs elastic_;
   Mutex life_mutex_;
   // With the store of a job on several hosts, where this rank runs it.
   bootstrap::Memory memory_ HVD_GUARDED_BY(life_mutex_);

@@ -27,6 +27,9 @@ class Backend {
   // The same on all members, and for the life of the channel.
   virtual const Capabilities& capabilities() const = 0;
 
+  // Begins the name of its activity in the timeline: "SHM" makes SHM_ALLREDUCE.
+  virtual std::string_view activity() const { return "SHM"; }
+
   // Advances what was begun, and takes works whose `backend` this is off the front of `queue`.
   // Finished works are appended to `done`, in order. kDone: nothing of its own is left, neither
   // here nor in front.
@@ -45,6 +48,9 @@ class Backend {
   virtual bool spans_hosts() const = 0;
   // Descriptors to poll beside `want`.
   virtual void add_descriptors(std::vector<pollfd>& out) = 0;
+
+  // Whether it waits for something that wakes nobody: then it is asked again every millisecond.
+  virtual bool must_poll() const { return false; }
 
   // OK, or the failure after which nothing moves any more. Names the peer.
   virtual const Status& status() const = 0;

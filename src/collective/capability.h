@@ -47,7 +47,8 @@ struct Capability {
   DTypes dtypes = kAllDTypes;
   ReduceOps ops = kAllReduceOps;
   DeviceKind device = DeviceKind::kHost;
-  uint64_t least_bytes = 0;  // shorter works are left to others
+  uint64_t least_bytes = 0;   // shorter works are left to others
+  bool takes_objects = true;  // whether it protects bytes that may be objects
 };
 
 // A backend's table. Rows are alternatives: a work fits if it fits one of them.

@@ -27,11 +27,16 @@ std::string_view device_text(DeviceKind kind) {
 
 bool fits_apart_from_size(const WorkTraits& work, const Capability& row) {
   return row.kind == work.kind && row.device == work.device.kind &&
-         row.dtypes.contains(work.dtypes) && row.ops.contains(work.ops);
+         row.dtypes.contains(work.dtypes) && row.ops.contains(work.ops) &&
+         (row.takes_objects || !work.has_objects);
+}
+
+uint64_t least_bytes_of(const WorkTraits& work, const Capability& row) {
+  return row.least_bytes > 0 && work.library_bytes > 0 ? work.library_bytes : row.least_bytes;
 }
 
 bool fits(const WorkTraits& work, const Capability& row) {
-  return fits_apart_from_size(work, row) && work.bytes >= row.least_bytes;
+  return fits_apart_from_size(work, row) && work.bytes >= least_bytes_of(work, row);
 }
 
 // Why a candidate does not take a work.
@@ -45,12 +50,14 @@ std::string refusal(const WorkTraits& work, const Candidate& candidate) {
     has_device = true;
     if (!fits_apart_from_size(work, row)) continue;
     has_elements = true;
-    least_bytes = row.least_bytes;
+    least_bytes = least_bytes_of(work, row);
   }
   if (!has_kind) return concat(candidate.name, " has no ", kind_text(work.kind));
   if (!has_device) {
     return concat(candidate.name, " does not reach ", device_text(work.device.kind));
   }
+  if (!has_elements && work.has_objects)
+    return concat(candidate.name, " does not protect bytes that may be objects");
   if (!has_elements) return concat(candidate.name, " does not have its dtypes and operations");
   return concat(candidate.name, " takes ", least_bytes, " bytes or more");
 }
@@ -76,10 +83,15 @@ void add_run(WorkTraits& traits, const Run& run) {
 }  // namespace
 
 WorkTraits traits_of(const Work& work) {
-  WorkTraits traits{.kind = work.kind, .dtypes = {}, .ops = {}, .device = work.device};
+  WorkTraits traits{.kind = work.kind,
+                    .dtypes = {},
+                    .ops = {},
+                    .device = work.device,
+                    .library_bytes = work.cut.library_bytes};
   for (size_t r = 0; r < work.run_count; ++r) add_run(traits, work.runs[r]);
   for (const Exchange& exchange : work.exchanges) {
     traits.bytes += exchange.largest_block_bytes;
+    traits.has_objects = traits.has_objects || exchange.moves_bytes;
     if (!exchange.reduces) continue;
     traits.dtypes.add(exchange.numeric.slot_dtype);
     traits.ops.add(exchange.numeric.op);

@@ -19,6 +19,8 @@ struct WorkTraits {
   ReduceOps ops;  // of reductions
   uint64_t bytes = 0;
   Device device;
+  uint64_t library_bytes = 0;  // stands for the least size of rows that have one; 0: it does not
+  bool has_objects = false;    // bytes that may be objects (Exchange::moves_bytes)
 };
 WorkTraits traits_of(const Work& work);
 

@@ -12,6 +12,10 @@
 #include "base/status.h"
 #include "collective/numeric.h"
 
+namespace hvd::device {
+struct Use;
+}
+
 namespace hvd::collective {
 
 // A tensor inside a run. `start` counts elements before it in the run.
@@ -59,6 +63,20 @@ enum class WorkKind { kReduce, kReduceShared, kExchange, kAdasum, kFence };
 
 class Backend;
 
+// How a work is cut into pieces, where that is not left to whoever runs it (0). Agreed like the
+// work itself: pieces of different sizes would not meet.
+struct Cut {
+  enum class Pace : uint8_t { kOwn, kLockstep, kDeep };  // see hosts/pace.h
+  uint32_t chunk_bytes = 0;     // in shared memory; each task knows how much it can take
+  uint32_t part_bytes = 0;      // between hosts: of a block that one host combines
+  uint32_t one_shot_bytes = 0;  // between hosts: blocks up to here are sent whole
+  Pace pace = Pace::kOwn;       // between hosts
+  uint64_t library_bytes = 0;   // backends that take works from some size on take them from here
+  size_t chunk(size_t most) const {
+    return chunk_bytes == 0 ? most : std::min<size_t>(chunk_bytes, most);
+  }
+};
+
 struct Work {
   WorkKind kind = WorkKind::kReduce;
   std::vector<Run> runs;  // reduce, Adasum
@@ -66,9 +84,13 @@ struct Work {
   std::vector<Exchange> exchanges;
   std::vector<std::byte*> shared;  // kReduceShared: addresses [piece * ranks + rank], run after run
   std::function<Status()> leader_action;  // kFence: run by member 0 when all have come
-  Status status;               // a failure of this rank alone (out of memory); others go on
-  Device device;               // of all its buffers
-  Backend* backend = nullptr;  // who runs it; set when it is added to an executor
+  Status status;  // a failure of this rank alone (out of memory); others go on
+  Device device;  // of all its buffers
+  Cut cut;
+  device::Use* use =
+      nullptr;  // GPU memory: when inputs are ready; null on a member that has joined
+  std::vector<int32_t> devices;  // GPU memory: of all members, as they asked
+  Backend* backend = nullptr;    // who runs it; set when it is added to an executor
   void* owner = nullptr;
 
   Run& next_run() {
@@ -83,6 +105,9 @@ struct Work {
     shared.clear();
     leader_action = nullptr;
     status = Status::ok();
+    device = Device{};
+    use = nullptr;
+    devices.clear();
   }
 };
 

@@ -34,6 +34,9 @@ enum RecordFlags : uint32_t {
   kSharedBuffers = 8,  // payload is the list of arena offsets of the tensors (uint64 each)
   kNoPayload = 16,     // payload stays in the user's buffers: everybody takes the large path
 };
+// Above the flags, in records of member 0: the tuning that holds from this operation on.
+inline constexpr int kTuningShift = 8;
+inline constexpr uint32_t kTuningMask = ~uint32_t{0} << kTuningShift;
 
 struct alignas(kLineSpacing) Record {
   std::atomic<uint32_t> seq;  // index + 1, stored last (release); 0 before the first lap

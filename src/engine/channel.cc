@@ -20,7 +20,7 @@ int place_in(const std::vector<int>& members, int member) {
 
 // Up to here every rank combines everybody's payload itself. Between hosts each rank's payload goes
 // to every host, so many ranks pay for it sooner.
-uint32_t eager_limit_of(const ChannelOptions& options) {
+uint32_t small_limit_of(const ChannelOptions& options) {
   if (options.ranks.size() == 2) return 8 << 10;
   if (!options.spans_hosts()) return 32 << 10;
   const bool one_per_host =
@@ -58,17 +58,26 @@ Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
             static_cast<int>(members_here_.size()), place_in(members_here_, me()),
             ranks_here_.data()),
       host_link_(make_host_link()),
-      plane_(collective::make_backends({link_, host_link_.get()})),
+      plane_(collective::make_backends({link_, host_link_.get(), host.gloo(), gpu_options()})),
       slots_(options_.cache_capacity, size()),
       order_(board_, host.job(), *this, size(), me(),
              host_link_ == nullptr ? control::Deciders::kAll : control::Deciders::kFirst),
-      eager_limit_(eager_limit_of(options_)),
+      default_small_limit_(small_limit_of(options_)),
+      small_limit_(default_small_limit_),
       kernels_(kernels()) {
   if (host_link_ == nullptr) return;
   const collective::hosts::HostLayout& layout = host_link_->layout();
   if (layout.host_count() < layout.size()) crowded_hosts_ = &layout;
   mirrored_ = &host_.mirror()->open(
       {options_.id, options_.wire_id, board_, me(), {options_.ranks, options_.host_of}});
+}
+
+collective::gpu::Options Channel::gpu_options() const {
+  collective::gpu::Options options = options_.gpu;
+  options.size = size();
+  options.me = me();
+  options.process_set = static_cast<int32_t>(options_.id);
+  return options;
 }
 
 std::unique_ptr<collective::hosts::HostLink> Channel::make_host_link() const {

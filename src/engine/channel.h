@@ -32,8 +32,11 @@
 #include "negotiate/slot_table.h"
 #include "reduce/kernels.h"
 #include "trace/timeline.h"
+#include "tune/tuning.h"
 
 namespace hvd::engine {
+
+class Channel;
 
 // What a channel needs from the engine around it.
 class ChannelHost {
@@ -51,9 +54,13 @@ class ChannelHost {
   // Agreed operations that concern the engine itself (process sets). Null: nothing to run.
   virtual Status begin_internal(const wire::Request& request, Operation& op) = 0;
   virtual void end_internal(Operation& op) = 0;
+  // This channel is tuned otherwise from the operation on that it runs next. Needs the engine role.
+  virtual void tuned(Channel& channel, const tune::Tuning& tuning) = 0;
   // Null where the job has one host.
   virtual mirror::Mirror* mirror() = 0;
   virtual net::Mesh* mesh() = 0;
+  // Null where Gloo is not used.
+  virtual collective::gloo::Domain* gloo() { return nullptr; }
 };
 
 struct ChannelOptions {
@@ -63,6 +70,7 @@ struct ChannelOptions {
   std::vector<int32_t> host_of{};  // the same: host numbers; empty: one host
   int me = 0;                      // set rank
   size_t cache_capacity = 1024;
+  collective::gpu::Options gpu{};  // size and place are filled in here
 
   bool spans_hosts() const { return mirror::Members{ranks, host_of}.spans_hosts(); }
   std::vector<int> members_here() const;  // set ranks of the members on this host
@@ -115,6 +123,8 @@ class Channel final : private control::Directory {
            !has_overflow_.load(std::memory_order_relaxed);
   }
   const Status& failure() const { return failure_; }
+  // Waits for something that rings no bell.
+  bool must_poll() const { return !plane_.is_idle() && plane_.current().must_poll(); }
   bool is_busy() const { return !plane_.is_idle(); }
   bool has_overflow() const { return has_overflow_.load(std::memory_order_relaxed); }
   shm::Want want() const;
@@ -146,6 +156,16 @@ class Channel final : private control::Directory {
   // Ranks that group the same names differently wait for each other for ever: ends those
   // operations. Looks only if nothing else can be done.
   void refuse_other_groupings();
+
+  // ---- tuning ----
+  // What records of this rank say from now on; counts if it is member 0. Each member switches when
+  // it runs the first operation whose record says so: at the same place of the order, with nothing
+  // to wait for. Any thread.
+  void propose(const tune::Tuning& tuning);
+  // In effect here. Needs the role.
+  const tune::Tuning& tuning() const { return tuning_; }
+  uint32_t default_small_limit() const { return default_small_limit_; }
+
   uint64_t lockstep_count() const { return order_.lockstep_count(); }
   uint64_t log_count() const { return order_.log_count(); }
   uint64_t evictions() const { return slots_.evictions(); }
@@ -213,8 +233,16 @@ class Channel final : private control::Directory {
   // The row of tensor `index` in the timeline.
   static std::string trace_name(const Operation& op, size_t index);
   void fail(Status status);
+  bool follow_tuning(uint32_t flags) {
+    return HVD_LIKELY((flags & control::kTuningMask) == tuning_bits_) ||
+           switch_tuning(flags & control::kTuningMask);
+  }
+  bool switch_tuning(uint32_t bits);
+  static collective::Cut cut_of(const tune::Tuning& tuning);
+  ProgressPolicy progress_of(const Submission& submission) const;
   StepResult advance_large();
   std::unique_ptr<collective::hosts::HostLink> make_host_link() const;
+  collective::gpu::Options gpu_options() const;
   SetView set_view() const { return {size(), me(), &options_.ranks, crowded_hosts_}; }
   bool is_leaving(int member) const;
   void flush_mirror() {
@@ -240,7 +268,12 @@ class Channel final : private control::Directory {
   mirror::MirroredChannel* mirrored_ = nullptr;  // null: all members are here
   Status failure_;
   TimePoint stream_broke_{};
-  const uint32_t eager_limit_;
+  const uint32_t default_small_limit_;  // payloads that are deposited; untuned
+  // Changed with the role and the submit lock, read with one of them.
+  uint32_t small_limit_;
+  tune::Tuning tuning_;
+  uint32_t tuning_bits_ = 0;           // the same, as in a record
+  std::atomic<uint32_t> proposal_{0};  // as in a record; says nothing about other memory
   const Kernels& kernels_;
 
   // submission side

@@ -99,13 +99,14 @@ bool Channel::run_uniform() {
     fail(corrupted(concat("record ", order_.index_of(me()), " of this rank is not what it wrote")));
     return false;
   }
+  if (HVD_UNLIKELY(!follow_tuning(order_.record_of(0).flags))) return false;
   Slot& slot = *op->slot;
   slot.last_used = ++agreed_;
   if (slot.is_unnamed) ++unnamed_agreed_[static_cast<size_t>(slot.kind())];
   const int ranks = size();
   const bool check_views = slots_.has_buried();
   const std::byte* payloads[shm::kMaxRanks];
-  bool deposited = slot.is_small;
+  bool deposited = slot.is_small(small_limit_);
   bool shared = slot.may_share;
   for (int rank = 0; rank < ranks; ++rank) {
     const Record& record = order_.record_of(rank);
@@ -157,6 +158,7 @@ bool Channel::run_uniform() {
 bool Channel::run_matched() {
   ++agreed_;
   const std::span<Mark> marks = order_.marks();
+  if (marks[0].present && HVD_UNLIKELY(!follow_tuning(marks[0].flags))) return false;
   const Mark* first = nullptr;
   bool cached = true;
   for (const Mark& mark : marks) {
@@ -197,7 +199,7 @@ bool Channel::run_cached(Operation* op, const SlotPtr& slot_ptr, std::span<Mark>
   Slot& slot = *slot_ptr;
   op->slot = slot_ptr;
   const std::byte* payloads[shm::kMaxRanks];
-  bool deposited = slot.is_small;
+  bool deposited = slot.is_small(small_limit_);
   for (int rank = 0; rank < size(); ++rank) {
     const Mark& mark = marks[static_cast<size_t>(rank)];
     payloads[rank] = mark.payload;
@@ -252,7 +254,7 @@ void Channel::run_negotiated(std::span<Mark> marks) {
     start_work(*op);
   } else if (slot->kind() == wire::Kind::kBarrier) {
     finish(*op, Status::ok());
-  } else if (size() == 1) {
+  } else if (size() == 1 && slot->requests[0].device < 0) {
     const std::byte* nothing[1] = {nullptr};
     run_small(*op, *slot, nothing);
   } else {
@@ -277,7 +279,7 @@ SlotPtr Channel::adopt_plan(const std::vector<const wire::Request*>& requests,
   slot->plan = std::move(plan);
   slot->is_unnamed = any.tensors.empty() || any.tensors[0].name.empty();
   slot->key = slot->is_unnamed ? signature_hash(slot->request_of(me())) : control::key_of(any, 0);
-  derive(*slot, set_view(), eager_limit_);
+  derive(*slot, set_view(), default_small_limit_);
   slot->may_share = slot->may_share && plane_.can_run(collective::WorkKind::kReduceShared);
   const bool internal =
       any.kind == wire::Kind::kProcessSetAdd || any.kind == wire::Kind::kProcessSetRemove;
@@ -321,9 +323,9 @@ bool Channel::all_share(const Slot& slot, std::span<const Mark> marks) const {
 }
 
 void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) {
-  if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
   flight_.set_state(op.flight, FlightState::kRunning);
   build_work(op, slot, set_view());
+  if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
   if (all_share(slot, marks)) {
     if (!map_shared(op, slot, marks)) {
       running_.push_back(&op);  // ends with the channel
@@ -339,6 +341,8 @@ void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) 
 // All members choose the same backend, or find alike that there is none.
 void Channel::start_work(Operation& op) {
   running_.push_back(&op);
+  // Part of the work, not of the channel: it may begin when the channel is tuned otherwise again.
+  op.work.cut = cut_of(tuning_);
   if (const Status status = plane_.add(op.work); HVD_UNLIKELY(!status.is_ok())) {
     std::erase(running_, &op);
     finish(op, status);

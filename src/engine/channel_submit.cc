@@ -52,9 +52,9 @@ void Channel::fill_buffers(const Submission& s, Operation& op) {
   op.channel = this;
   op.on_complete = s.on_complete;
   op.callback_context = s.callback_context;
-  op.needs_background = s.progress == ProgressPolicy::kBackground ||
-                        (s.progress == ProgressPolicy::kAuto && s.on_complete != nullptr);
-  op.waiter_only = s.progress == ProgressPolicy::kWaiter;
+  const ProgressPolicy progress = progress_of(s);
+  op.needs_background = wants_background(s, progress);
+  op.waiter_only = progress == ProgressPolicy::kWaiter;
   if (HVD_LIKELY(s.tensors.size() == 1 && op.buffers.size() == 1)) {
     const TensorArg& tensor = s.tensors[0];
     op.buffers[0] = {tensor.input, tensor.output, tensor.allocate, tensor.allocate_context};
@@ -235,6 +235,7 @@ void Channel::append_record(Operation& op) {
     write_message(op, record, index);
     record.slot = control::kNoSlot;
   }
+  record.flags |= proposal_.load(std::memory_order_relaxed);
   record.view = slots_.version();
   schedule_point("publish");
   tail_.store(index + 1, std::memory_order_relaxed);
@@ -250,7 +251,7 @@ void Channel::write_payload(Operation& op, Record& record, uint32_t index) {
       write_shared_offsets(op, record, index))
     return;
   record.length = slot.deposit_bytes;
-  if (slot.is_small) {
+  if (slot.is_small(small_limit_)) {
     if (slot.deposit_bytes <= control::kInlineBytes) {
       // Payload before the record's other words: a peer polls this line, and every early touch
       // costs a transfer.
@@ -292,7 +293,7 @@ bool Channel::write_shared_offsets(Operation& op, Record& record, uint32_t index
   if (size() == 1) return false;
   const auto& tensors = op.slot->request_of(me()).tensors;
   const auto bytes = static_cast<uint32_t>(tensors.size() * sizeof(uint64_t));
-  if (bytes > eager_limit_) return false;
+  if (bytes > small_limit_) return false;
   for (size_t t = 0; t < tensors.size(); ++t) {
     if (op.buffers[t].input != op.buffers[t].output ||
         !job.arena().contains(op.buffers[t].input, tensors[t].bytes()))

@@ -14,11 +14,13 @@ std::string Channel::trace_name(const Operation& op, size_t index) {
 void Channel::trace_start(const Operation& op) {
   trace::Timeline* timeline = timeline_.load(std::memory_order_acquire);
   if (timeline == nullptr) return;
+  const std::string_view prefix =
+      op.use.device < 0 ? std::string_view("SHM") : plane_.activity(op.work);
   for (size_t t = 0; t < op.buffers.size(); ++t) {
     const std::string name = trace_name(op, t);
     timeline->negotiate_end(name);
     timeline->start(name, wire::kind_name(op.kind));
-    timeline->activity_start(name, concat("SHM_", wire::kind_name(op.kind)));
+    timeline->activity_start(name, concat(prefix, "_", wire::kind_name(op.kind)));
   }
 }
 

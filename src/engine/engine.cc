@@ -74,6 +74,7 @@ Result<std::unique_ptr<shm::Job>> meet_peers(const EngineOptions& o) {
                             : memory_of_machine();
   options.cache_capacity = o.settings.cache_capacity;
   options.timeout = o.settings.rendezvous_timeout;
+  if (o.interrupt.look) options.interrupt = &o.interrupt;
   return shm::Job::meet(options);
 }
 
@@ -126,6 +127,7 @@ Engine::Engine(EngineOptions options, std::unique_ptr<shm::Job> job)
       job_(std::move(job)),
       hosts_(std::move(options.hosts)),
       mesh_(std::move(options.mesh)),
+      gloo_(std::move(options.gloo)),
       mirror_(mesh_ == nullptr ? nullptr
                                : std::make_unique<mirror::Mirror>(*job_, hosts_, *mesh_, *this)),
       submit_lock_(job_->mine().role),
@@ -142,11 +144,11 @@ Engine::Engine(EngineOptions options, std::unique_ptr<shm::Job> job)
   // what ~110 us of spinning do.
   const auto ranks_here = static_cast<int>(job_->ranks_here().size());
   const bool crowded = ranks_here > job_->core_count();
-  spin_count_ = settings_.spin_count >= 0 ? static_cast<int>(settings_.spin_count)
-                                          : (crowded ? 0 : spins_for(hosts_));
-  yield_count_ =
+  own_spin_count_ = settings_.spin_count >= 0 ? static_cast<int>(settings_.spin_count)
+                                              : (crowded ? 0 : spins_for(hosts_));
+  own_yield_count_ =
       settings_.yield_count >= 0 ? static_cast<int>(settings_.yield_count) : (crowded ? 50 : 0);
-  quick_polls_ = std::min(spin_count_, 48);
+  set_waiting(own_spin_count_, own_yield_count_);
   has_idle_cores_ = job_->core_count() > ranks_here;
   ticks_per_second();  // measured here, not in the middle of a failure
 }
@@ -160,6 +162,7 @@ Status Engine::open_global_set(const std::vector<std::vector<int32_t>>& static_s
   registry_.open(
       place, std::make_unique<Channel>(*this, channel_options(0, ranks), job_->base() + offset));
   global_ = registry_.channel(0);
+  HVD_TRY(start_tuning());
   if (mirror_ != nullptr) {
     HVD_TRY(mirror_->meet(Deadline::after(settings_.rendezvous_timeout)));
     HVD_TRY_ASSIGN(net_thread_, mirror::NetThread::start(*mirror_, *job_, *this));
@@ -252,7 +255,7 @@ void Engine::drain(Deadline deadline) {
       continue;
     }
     if (!is_busy() || deadline.passed() || waits_for_somebody_who_left()) return;
-    if (++idle < spin_count_) {
+    if (++idle < spin_count_.load(std::memory_order_relaxed)) {
       cpu_pause();
     } else {
       for (Channel* channel : registry_.open_channels()) channel->ring_late_peers();
@@ -293,6 +296,7 @@ void Engine::shutdown(Deadline deadline) {
   }
   if (has_role) {
     drain(deadline);
+    if (tuner_ != nullptr) tuner_->end_early();
     fail_everything(health());
     role_.give_back();
   }
@@ -301,6 +305,7 @@ void Engine::shutdown(Deadline deadline) {
   job_->wake_everybody();
   notify_local_waiters();
   stop_threads();
+  if (tuner_ != nullptr) tuner_->flush();
   // Other threads may still be on their way out of a call: files are completed here, freed with the
   // engine.
   MutexLock lock(timeline_mutex_);
@@ -335,6 +340,8 @@ ChannelOptions Engine::channel_options(int32_t id, const std::vector<int32_t>& r
   }
   const auto me = std::find(ranks.begin(), ranks.end(), topology_.rank);
   options.me = static_cast<int>(me - ranks.begin());
+  options.gpu.nccl_streams = static_cast<int>(settings_.nccl_streams);
+  options.gpu.async_completion = settings_.async_completion;
   options.cache_capacity = static_cast<size_t>(settings_.cache_capacity);
   return options;
 }

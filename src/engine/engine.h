@@ -12,6 +12,7 @@
 // later call.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -26,9 +27,11 @@
 
 #include "base/clock.h"
 #include "base/failure_note.h"
+#include "base/interrupt.h"
 #include "base/settings.h"
 #include "base/status.h"
 #include "base/thread_annotations.h"
+#include "collective/gloo/domain.h"
 #include "engine/channel.h"
 #include "engine/handle_table.h"
 #include "engine/peer_processes.h"
@@ -36,12 +39,14 @@
 #include "engine/set_changes.h"
 #include "engine/set_registry.h"
 #include "engine/stall_monitor.h"
+#include "engine/tuner.h"
 #include "engine/watch.h"
 #include "mirror/net_thread.h"
 #include "net/key.h"
 #include "topology/hosts.h"
 #include "topology/topology.h"
 #include "trace/timeline.h"
+#include "tune/axes.h"
 
 namespace hvd::engine {
 
@@ -60,10 +65,14 @@ struct EngineOptions {
   // A job on several hosts: who runs where, and how to reach them.
   topology::HostMap hosts;
   std::unique_ptr<net::Mesh> mesh;
+  std::unique_ptr<collective::gloo::Domain> gloo;  // null: it does not carry the data
   // Of the job, if it has one: makes the names of this host's sockets ones that nobody can guess.
   std::optional<net::Key> host_secret;
 
   std::vector<int> ranks_here() const;  // empty: all
+
+  // Ends the wait for the other ranks early; no look: nothing does.
+  Interrupt interrupt = {};
 };
 
 class Engine final : public ChannelHost,
@@ -103,7 +112,11 @@ class Engine final : public ChannelHost,
   Status barrier(int32_t set, Deadline deadline);
 
   // ---- process sets: values as in hvd.h, negative codes on failure ----
-  Result<int32_t> add_process_set(std::vector<int32_t> ranks);
+  struct AddedSet {
+    int32_t id;
+    bool is_new;  // false: a set of these ranks was there already, on all ranks alike
+  };
+  Result<AddedSet> add_process_set(std::vector<int32_t> ranks);
   Result<bool> remove_process_set(int32_t id);
   // Only the members call, in any order; may block until all have come.
   Result<int32_t> meet_process_set(std::string_view key, std::vector<int32_t> ranks,
@@ -112,6 +125,12 @@ class Engine final : public ChannelHost,
   Status leave_process_set(int32_t id);
   const SetRegistry& sets() const { return registry_; }
   bool dynamic_process_sets() const { return settings_.dynamic_process_sets; }
+
+  // ---- tuning ----
+  // Rank 0: from one of its next operations on, all ranks of the global set are tuned like this,
+  // and those of other sets whose first member this is. Any thread; never blocks. Other ranks:
+  // nothing.
+  void propose_tuning(const tune::Tuning& tuning);
 
   // ---- buffers, observation ----
   Result<void*> alloc_buffer(size_t bytes);
@@ -147,8 +166,10 @@ class Engine final : public ChannelHost,
   void telling_failure(const Status& status) override;
   Status begin_internal(const wire::Request& request, Operation& op) override;
   void end_internal(Operation& op) override;
+  void tuned(Channel& channel, const tune::Tuning& tuning) override;
   mirror::Mirror* mirror() override { return mirror_.get(); }
   net::Mesh* mesh() override { return mesh_.get(); }
+  collective::gloo::Domain* gloo() override { return gloo_.get(); }
 
   // MirrorHost, NetThreadHost
   void peer_gone(int32_t rank, const Status& why) override;
@@ -161,6 +182,12 @@ class Engine final : public ChannelHost,
   void peer_frozen(int rank, Nanoseconds silence) override;
   void tick() override;
   bool is_waiting() override { return pending_count() != 0 || set_changes_.any(); }
+
+  // See engine_tuning.cc.
+  Status start_tuning();
+  void set_waiting(int spin_count, int yield_count);
+  void note_reduction(const Operation& op);
+  tune::Defaults own_tuning() const;
 
   Result<Channel*> channel_of(int32_t set, std::string_view what);
   Status closed_status();
@@ -176,6 +203,11 @@ class Engine final : public ChannelHost,
   // No other channel needs stepping while this one is driven.
   bool is_alone(const Channel& first) const {
     return registry_.open_channels().size() == 1 && !first.is_closed() && !set_changes_.any();
+  }
+  // A channel waits for something that rings no bell: sleep briefly.
+  bool must_poll() const {
+    return std::any_of(registry_.open_channels().begin(), registry_.open_channels().end(),
+                       [](const Channel* channel) { return channel->must_poll(); });
   }
   shm::Want want_of(const Channel& first) const {
     return is_alone(first) ? first.want() : shm::Want{};
@@ -225,7 +257,7 @@ class Engine final : public ChannelHost,
   template <typename Admit>
   Status run_here(Channel& channel, const Admit& admit, Deadline deadline);
   template <typename Admit>
-  Result<uint64_t> submit_here(Channel& channel, bool in_background, const Admit& admit);
+  Result<uint64_t> submit_here(Channel& channel, const Admit& admit);
   Status end_run(Operation& op) HVD_RELEASE(role_);
   void completed_with_handle(Operation& op);
   void after_submit(Channel& channel, bool in_background, bool waiter_only);
@@ -247,7 +279,8 @@ class Engine final : public ChannelHost,
   std::unique_ptr<shm::Job> job_;
   const topology::HostMap hosts_;
   std::unique_ptr<net::Mesh> mesh_;
-  std::unique_ptr<mirror::Mirror> mirror_;  // null: one host
+  std::unique_ptr<collective::gloo::Domain> gloo_;  // outlives the channels
+  std::unique_ptr<mirror::Mirror> mirror_;          // null: one host
   SubmitLock submit_lock_;
   EngineRole role_;
   Flight flight_;
@@ -268,11 +301,14 @@ class Engine final : public ChannelHost,
   // One-call forms that timed out; they stay until shutdown or completion.
   std::vector<std::unique_ptr<Operation>> late_operations_ HVD_GUARDED_BY(role_);
 
-  // waiting policy, decided once from ranks and cores
-  int quick_polls_ = 0;
-  int spin_count_ = 0;
-  int yield_count_ = 0;
+  // Waiting policy, decided from ranks and cores; the autotuner may change it. Read by all threads
+  // that wait, one value at a time.
+  std::atomic<int> quick_polls_{0};
+  std::atomic<int> spin_count_{0};
+  std::atomic<int> yield_count_{0};
+  int own_spin_count_ = 0, own_yield_count_ = 0;  // untuned
   bool has_idle_cores_ = false;
+  std::unique_ptr<Tuner> tuner_;  // rank 0 of a job that is tuned; set before threads start
 
   std::atomic<uint32_t> local_waiters_{
       0};  // threads that wait for the role holder; Dekker with local_event_

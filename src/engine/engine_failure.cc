@@ -162,6 +162,7 @@ void Engine::check_streams(TimePoint now) {
 // Once a second, from the watch thread: what nobody who waits would notice.
 void Engine::tick() {
   if (is_shut_down_.load(std::memory_order_relaxed)) return;
+  if (tuner_ != nullptr) tuner_->flush();
   check_role_word();
   if (!role_.try_take()) return;  // whoever drives looks after itself
   if (!is_broken_.load()) look_after_idle(*global_);
@@ -210,7 +211,7 @@ void Engine::look_after_idle(Channel&) {
   if (job_->header().leaving.load(std::memory_order_acquire) != 0 || registry_.has_met())
     close_when_peers_leave();
   const TimePoint now = std::chrono::steady_clock::now();
-  if (mirror_ != nullptr) check_streams(now);
+  check_streams(now);
   if (stall_.is_due(now)) check_stalls(now);
 }
 

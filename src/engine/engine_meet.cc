@@ -189,6 +189,7 @@ Status Engine::open_met_set(const SetChange& change) {
   try {
     registry_.open_met(change.place, std::make_unique<Channel>(*this, std::move(options),
                                                                job_->base() + change.place.offset));
+    registry_.channel(SetRegistry::met_id(change.place))->propose(global_->tuning());
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::kOutOfMemory, concat("meet '", change.key, "': no memory"));
   }

@@ -24,6 +24,7 @@ uint64_t Engine::pending_count() const {
 
 void Engine::completed(Operation& op) {
   finished_.store(finished_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (HVD_UNLIKELY(tuner_ != nullptr)) note_reduction(op);
   if (op.handle == 0) {  // a one-call form
     op.state.store(static_cast<uint32_t>(OperationState::kDone), std::memory_order_release);
     return;
@@ -157,7 +158,8 @@ Status Engine::run(int32_t set, const Submission& s, Deadline deadline) {
   Channel* channel = registry_.channel(set);
   uint32_t free = 0;
   const bool here = channel != nullptr && s.progress != ProgressPolicy::kBackground &&
-                    s.on_complete == nullptr && !is_broken_.load(std::memory_order_relaxed) &&
+                    s.on_complete == nullptr && s.device < 0 &&
+                    !is_broken_.load(std::memory_order_relaxed) &&
                     !is_closing_.load(std::memory_order_relaxed) &&
                     job_->mine().role.compare_exchange_strong(free, shm::kRoleBit | shm::kSubmitBit,
                                                               std::memory_order_acquire);
@@ -193,13 +195,13 @@ Status Engine::run(Prepared& prepared, Deadline deadline) {
   HVD_TRY(check_prepared(prepared));
   Channel* channel = prepared.channel;
   uint32_t free = 0;
-  const bool here = prepared.submission().progress != ProgressPolicy::kBackground &&
-                    prepared.submission().on_complete == nullptr &&
-                    !is_broken_.load(std::memory_order_relaxed) &&
-                    !is_closing_.load(std::memory_order_relaxed) &&
-                    registry_.channel(prepared.set()) == channel &&
-                    job_->mine().role.compare_exchange_strong(free, shm::kRoleBit | shm::kSubmitBit,
-                                                              std::memory_order_acquire);
+  const bool here =
+      prepared.submission().progress != ProgressPolicy::kBackground &&
+      prepared.submission().on_complete == nullptr && prepared.submission().device < 0 &&
+      !is_broken_.load(std::memory_order_relaxed) && !is_closing_.load(std::memory_order_relaxed) &&
+      registry_.channel(prepared.set()) == channel &&
+      job_->mine().role.compare_exchange_strong(free, shm::kRoleBit | shm::kSubmitBit,
+                                                std::memory_order_acquire);
   if (HVD_UNLIKELY(!here)) return run_slowly(prepared.set(), prepared.submission(), deadline);
   return run_here(
       *channel, [&](Operation& op) { return admit_prepared(*channel, prepared, op); }, deadline);
@@ -209,14 +211,16 @@ Status Engine::run(Prepared& prepared, Deadline deadline) {
 // ----------------------------------------------------------------------------------------
 
 template <typename Admit>
-Result<uint64_t> Engine::submit_here(Channel& channel, bool in_background, const Admit& admit) {
+Result<uint64_t> Engine::submit_here(Channel& channel, const Admit& admit) {
   Operation& op = handles_.create();
   const uint64_t handle = op.handle;
   bool waiter_only = false;
+  bool in_background = false;
   {
     submit_lock_.lock();
     Status status = admit(op);
     if (HVD_LIKELY(status.is_ok())) {
+      in_background = op.needs_background;
       if (in_background) background_operations_.fetch_add(1, std::memory_order_relaxed);
       waiter_only = op.waiter_only;
       channel.publish(op);
@@ -235,9 +239,21 @@ Result<uint64_t> Engine::submit_here(Channel& channel, bool in_background, const
 
 namespace {
 
-bool wants_background(const Submission& s) {
-  return s.progress == ProgressPolicy::kBackground ||
-         (s.progress == ProgressPolicy::kAuto && s.on_complete != nullptr);
+// Before any lock: marks the place in the caller's stream that the operation has to wait for.
+Result<device::Use> use_of(const Submission& s) {
+  if (HVD_LIKELY(s.device < 0) || s.tensors.empty()) return device::Use{};
+  auto use = device::Use::begin(s.device, s.stream);
+  if (use) return use;
+  return Status(use.status().code(), concat(wire::kind_lower_name(s.kind), " '", s.tensors[0].name,
+                                            "': ", use.status().message()));
+}
+
+// After a successful admission.
+Status keep_use(device::Use& use, Operation& op) {
+  if (HVD_LIKELY(use.device < 0)) return Status::ok();
+  op.use = std::move(use);
+  op.is_used_up = true;
+  return Status::ok();
 }
 
 }  // namespace
@@ -245,8 +261,11 @@ bool wants_background(const Submission& s) {
 Result<uint64_t> Engine::submit(int32_t set, const Submission& s) {
   if (Status failure = health(); !failure.is_ok()) return told(std::move(failure));
   HVD_TRY_ASSIGN(Channel* const channel, channel_of(set, wire::kind_lower_name(s.kind)));
-  return submit_here(*channel, wants_background(s),
-                     [&](Operation& op) { return channel->admit(s, op); });
+  HVD_TRY_ASSIGN(device::Use use, use_of(s));
+  return submit_here(*channel, [&](Operation& op) {
+    HVD_TRY(channel->admit(s, op));
+    return keep_use(use, op);
+  });
 }
 
 Result<uint64_t> Engine::submit(Prepared& prepared) {
@@ -255,8 +274,11 @@ Result<uint64_t> Engine::submit(Prepared& prepared) {
   HVD_TRY_ASSIGN(Channel* const channel, channel_of(prepared.set(), "prepared submission"));
   if (channel != prepared.channel)
     return invalid_argument("prepared submission: its process set was removed");
-  return submit_here(*channel, wants_background(prepared.submission()),
-                     [&](Operation& op) { return admit_prepared(*channel, prepared, op); });
+  HVD_TRY_ASSIGN(device::Use use, use_of(prepared.submission()));
+  return submit_here(*channel, [&](Operation& op) {
+    HVD_TRY(admit_prepared(*channel, prepared, op));
+    return keep_use(use, op);
+  });
 }
 
 Result<std::unique_ptr<Prepared>> Engine::prepare(int32_t set, const Submission& s) {
@@ -319,7 +341,8 @@ Status Engine::wait(uint64_t handle, Deadline deadline) {
   if (op == nullptr) return unknown_handle(handle);
   HVD_TRY(wait_until([&] { return op->is_done(); }, *op->channel, deadline));
   handles_.first_poll(*op);  // whoever has waited knows
-  return op->status;
+  HVD_TRY(op->status);
+  return op->use.order(op->use.stream);
 }
 
 Status Engine::wait_many(const uint64_t* handles, size_t count, Deadline deadline) {
@@ -339,6 +362,7 @@ Status Engine::wait_many(const uint64_t* handles, size_t count, Deadline deadlin
   for (const Operation* op : ops) {
     if (!op->status.is_ok()) return op->status;
   }
+  for (const Operation* op : ops) HVD_TRY(op->use.order(op->use.stream));
   return Status::ok();
 }
 
@@ -393,18 +417,21 @@ Status Engine::barrier(int32_t set, Deadline deadline) {
   return run(set, s, deadline);
 }
 
-Result<int32_t> Engine::add_process_set(std::vector<int32_t> ranks) {
+Result<Engine::AddedSet> Engine::add_process_set(std::vector<int32_t> ranks) {
   HVD_TRY(check_set_ranks(ranks, topology_.size));
   Submission s;
   s.kind = wire::Kind::kProcessSetAdd;
   s.ranks = ranks;
   HVD_TRY_ASSIGN(const uint64_t handle, submit(0, s));
   const Status status = wait(handle, Deadline::never());
-  int32_t id = -1;
-  if (auto op = completed_operation(handle)) id = (*op)->number;
+  AddedSet added{-1, true};
+  if (auto op = completed_operation(handle)) {
+    added.is_new = !(*op)->existing_set;
+    added.id = (*op)->existing_set.value_or((*op)->number);
+  }
   HVD_TRY(release(handle));
-  HVD_TRY(status);
-  return id;
+  if (added.is_new) HVD_TRY(status);
+  return added;
 }
 
 Result<bool> Engine::remove_process_set(int32_t id) {
@@ -435,6 +462,7 @@ Status Engine::begin_internal(const wire::Request& request,
     }
     return Status::ok();
   }
+  op.existing_set = registry_.find(request.ranks);
   HVD_TRY_ASSIGN(const SetRegistry::Place place, registry_.reserve(request.ranks));
   op.number = place.id;
   ++generation_;
@@ -462,6 +490,7 @@ void Engine::end_internal(Operation& op) HVD_NO_THREAD_SAFETY_ANALYSIS {
   if (me != ranks.end()) {
     channel = std::make_unique<Channel>(*this, channel_options(place.id, ranks),
                                         job_->base() + job_->channel_pool_offset() + place.offset);
+    channel->propose(global_->tuning());
   }
   registry_.open(place, std::move(channel));
 }

@@ -23,9 +23,13 @@ inline constexpr int kSpinsPerYield = 16;
 template <typename Done>
 void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
   uint32_t advanced = 0;
+  // Once per wait: a new tuning holds from the next one on.
+  const int quick_polls = quick_polls_.load(std::memory_order_relaxed);
+  const int spin_count = spin_count_.load(std::memory_order_relaxed);
+  const int yield_count = yield_count_.load(std::memory_order_relaxed);
   for (int idle = 0;;) {
     // Peers that run in step with us answer within these looks, which cost nothing but a load.
-    for (int quick = 0; idle == 0 && quick < quick_polls_ && first.is_waiting(); ++quick)
+    for (int quick = 0; idle == 0 && quick < quick_polls && first.is_waiting(); ++quick)
       cpu_pause();
     if (first.step(Channel::Effort::kOne) == StepResult::kAdvanced) {
       idle = 0;
@@ -56,7 +60,7 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
       continue;
     }
     if (idle == kLateRingPolls) statistics_.late_rings.add(first.ring_late_peers());
-    if (idle < spin_count_) {
+    if (idle < spin_count) {
       if (mirror_ != nullptr && idle % kSpinsPerYield == 0) {
         sched_yield();  // hvd-net and ranks of other hosts may need this core
       } else {
@@ -65,8 +69,8 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
       continue;
     }
     // A peer that nobody drives may be about to call: it gets a few turns before we sleep.
-    if (idle < spin_count_ + std::min(yield_count_, kBlindYields) ||
-        (idle < spin_count_ + yield_count_ && first.waits_for_driven_peers())) {
+    if (idle < spin_count + std::min(yield_count, kBlindYields) ||
+        (idle < spin_count + yield_count && first.waits_for_driven_peers())) {
       sched_yield();
       continue;
     }
@@ -103,7 +107,7 @@ bool Engine::park(Channel& first, const Done& done, Deadline deadline) {
     mine.want.store(want, std::memory_order_seq_cst);
   }
   auto result = shm::FutexResult::kWoken;
-  const bool is_full = first.has_overflow();
+  const bool is_full = first.has_overflow() || must_poll();
   if (!work && net_thread_ != nullptr) arm_net_thread();
   if (!work)
     result =
@@ -145,7 +149,7 @@ Status Engine::wait_until(const Done& done, Channel& first, Deadline deadline) {
 template <typename Done>
 void Engine::wait_for_role_holder(const Done& done, Deadline deadline) {
   constexpr int kLocalSpins = 2000;
-  const int spins = spin_count_ > 0 ? kLocalSpins : 0;
+  const int spins = spin_count_.load(std::memory_order_relaxed) > 0 ? kLocalSpins : 0;
   for (int i = 0; i < spins; ++i) {
     if (done() || !role_.is_taken()) return;
     cpu_pause();

@@ -25,6 +25,7 @@ void Operation::reset_thoroughly() {
   channel = nullptr;
   work.reset(collective::WorkKind::kReduce);
   copies.clear();
+  use = device::Use{};
   status = Status::ok();
   outputs.clear();
 }

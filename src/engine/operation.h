@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "collective/work.h"
+#include "device/use.h"
 #include "engine/submission.h"
 #include "negotiate/slot_table.h"
 
@@ -27,7 +29,9 @@ struct NameState {
 };
 
 struct FreeDeleter {
-  void operator()(void* data) const { std::free(data); }
+  void operator()(void* data) const {
+    if (!device::free_memory(data)) std::free(data);
+  }
 };
 
 struct Output {
@@ -71,6 +75,7 @@ struct Operation {
   uint32_t flight = 0;  // entry in the ring of last operations
   uint64_t bytes = 0;
   collective::Work work;
+  device::Use use;                                   // where its buffers lie, if not in host memory
   std::vector<std::unique_ptr<std::byte[]>> copies;  // inputs that overlap their output
   bool is_shadow = false;  // stands in for a rank that has joined; nobody waits for it
   bool is_traced = false;
@@ -81,7 +86,8 @@ struct Operation {
   std::atomic<uint32_t> state{0};  // OperationState
   Status status;
   std::vector<Output> outputs;
-  int32_t number = -1;  // join: last rank; process set add: id
+  int32_t number = -1;                  // join: last rank; process set add: id
+  std::optional<int32_t> existing_set;  // process set add: failed, because this one has the ranks
 
   // handle bookkeeping, guarded by the handle table
   bool was_polled = false;

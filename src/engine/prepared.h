@@ -25,6 +25,7 @@ class Prepared {
     tensors_[index].input = input;
     tensors_[index].output = output;
   }
+  void set_stream(void* stream) { submission_.stream = stream; }
   size_t tensor_count() const { return tensors_.size(); }
   int32_t set() const { return set_; }
 

@@ -32,6 +32,7 @@ struct Submission {
   int32_t wire_dtype = -1;
   int32_t root_rank = -1;
   int32_t device = -1;
+  void* stream = nullptr;  // of the device: makes the buffers ready
   double prescale = 1.0;
   double postscale = 1.0;
   std::span<const TensorArg> tensors;
@@ -40,6 +41,13 @@ struct Submission {
   CallbackFn on_complete = nullptr;
   void* callback_context = nullptr;
 };
+
+// Nobody waits for it, as far as one can know: the background thread drives it. What happens in
+// streams goes on beside the caller's computation only if somebody starts it.
+inline bool wants_background(const Submission& s, ProgressPolicy progress) {
+  return progress == ProgressPolicy::kBackground ||
+         (progress == ProgressPolicy::kAuto && (s.on_complete != nullptr || s.device >= 0));
+}
 
 wire::Request make_request(const Submission& submission);
 // The request of an agreed slot says the same as this submission.

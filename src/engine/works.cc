@@ -59,7 +59,7 @@ collective::Numeric numeric_of(const wire::Request& request, DType dtype, int se
   return n;
 }
 
-void derive(Slot& slot, const SetView& set, uint32_t eager_limit) {
+void derive(Slot& slot, const SetView& set, uint32_t default_limit) {
   const wire::Request& request = slot.request_of(set.me);
   uint64_t largest = 0;
   slot.deposit_of.assign(static_cast<size_t>(set.size), 0);
@@ -69,12 +69,16 @@ void derive(Slot& slot, const SetView& set, uint32_t eager_limit) {
     slot.deposit_of[static_cast<size_t>(rank)] =
         static_cast<uint32_t>(std::min<uint64_t>(bytes, UINT32_MAX));
   }
-  slot.is_small = largest <= eager_limit;
+  const bool is_on_host = request.device < 0;  // deposits are made by the submitting thread
+  slot.small_from = static_cast<uint32_t>(std::min<uint64_t>(largest, UINT32_MAX));
+  // Adasum has other bits on the large path: a limit that changes must not change them.
+  if (request.kind == Kind::kAdasum) slot.small_from = largest <= default_limit ? 0 : UINT32_MAX;
+  if (!is_on_host) slot.small_from = UINT32_MAX;
   slot.deposit_bytes = slot.deposit_of[static_cast<size_t>(set.me)];
-  slot.may_share =
-      request.kind == Kind::kAllreduce && request.wire_dtype < 0 && request.prescale == 1.0;
+  slot.may_share = is_on_host && request.kind == Kind::kAllreduce && request.wire_dtype < 0 &&
+                   request.prescale == 1.0;
   slot.total_bytes = 0;
-  slot.is_plain = request.kind == Kind::kAllreduce && request.tensors.size() == 1 &&
+  slot.is_plain = is_on_host && request.kind == Kind::kAllreduce && request.tensors.size() == 1 &&
                   request.wire_dtype < 0 && request.prescale == 1.0;
   if (slot.is_plain) {
     slot.plain_count = request.tensors[0].element_count();
@@ -130,6 +134,10 @@ void find_memory(Operation& op, size_t t, Output& output) {
   if (buffer.allocate != nullptr) {
     output.data = buffer.allocate(buffer.allocate_context, output.shape.data(),
                                   static_cast<int32_t>(output.shape.size()), output.bytes);
+  } else if (op.use.device >= 0) {
+    const auto memory = device::alloc_memory(op.use.device, output.bytes);
+    output.owned.reset(memory ? *memory : nullptr);
+    output.data = output.owned.get();
   } else {
     output.owned.reset(std::aligned_alloc(64, align_up(output.bytes, 64)));
     output.data = output.owned.get();
@@ -149,6 +157,7 @@ bool overlap(const void* a, uint64_t a_bytes, const void* b, uint64_t b_bytes) {
 // Blocks leave the input while others arrive in the output: where the two overlap, send from a
 // copy.
 void separate_input(Operation& op, const Slot& slot, const SetView& set, size_t t) {
+  if (op.use.device >= 0) return;  // the backend copies where it has to
   const uint64_t bytes = slot.request_of(set.me).tensors[t].bytes();
   if (!overlap(op.buffers[t].input, bytes, op.outputs[t].data, op.outputs[t].bytes)) return;
   std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[bytes]);
@@ -499,6 +508,10 @@ void build_work(Operation& op, const Slot& slot, const SetView& set) {
     }
   }
   op.work.owner = &op;
+  if (slot.requests[0].device < 0) return;
+  op.work.device = {DeviceKind::kGpu, op.use.device};
+  op.work.use = op.is_shadow ? nullptr : &op.use;
+  for (int r = 0; r < set.size; ++r) op.work.devices.push_back(slot.request_of(r).device);
 }
 
 }  // namespace hvd::engine

@@ -22,8 +22,9 @@ struct SetView {
 
 collective::Numeric numeric_of(const wire::Request& request, DType dtype, int set_size);
 
-// Fills in what the engine derives from a plan: deposits, small or not.
-void derive(negotiate::Slot& slot, const SetView& set, uint32_t eager_limit);
+// Fills in what the engine derives from a plan: deposits, and from which limit on it is small.
+// `default_limit` is the channel's own, whatever it is tuned to.
+void derive(negotiate::Slot& slot, const SetView& set, uint32_t default_limit);
 // Writes what this rank deposits for a small operation.
 void write_deposit(const Operation& op, const wire::Request& request, const SetView& set,
                    std::byte* to);

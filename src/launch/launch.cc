@@ -91,11 +91,6 @@ int launch(Options options, const EnvironmentList& environment, Terminal& termin
   for (const std::string& warning : prepared->options.warnings) {
     terminal.err().append(concat("horovodrun: warning: ", warning, "\n"));
   }
-  if (is_elastic) {
-    return fail(terminal, LauncherExit::kUsage,
-                "elastic training (--min-np, --host-discovery-script) is not available in this "
-                "version: leave these options out to run with a fixed number of workers");
-  }
   if (foreign) {
     if (prepared->options.verbose) {
       terminal.err().append(concat("horovodrun: ", foreign->command_line, "\n"));
@@ -103,13 +98,16 @@ int launch(Options options, const EnvironmentList& environment, Terminal& termin
     flush_all(terminal, nullptr, Deadline::never());
     return fail(terminal, become_foreign_launcher(*foreign, plan.environment));
   }
-  // Other hosts look for themselves.
+  // Other hosts look for themselves. Elastic workers may be started here later.
   const bool is_local = std::any_of(plan.hosts.begin(), plan.hosts.end(),
                                     [](const HostPlan& host) { return host.is_local; });
+  const CommandPath found =
+      !is_local && !is_elastic
+          ? CommandPath{}
+          : find_command(prepared->options.command.front(),
+                         get_variable(environment, "PATH").value_or("/usr/bin:/bin"));
   const CommandPath program =
-      !is_local ? CommandPath{}
-                : find_command(prepared->options.command.front(),
-                               get_variable(environment, "PATH").value_or("/usr/bin:/bin"));
+      is_local || found.problem == CommandProblem::kNone ? found : CommandPath{};
   if (program.problem == CommandProblem::kNotFound) {
     return fail(terminal, LauncherExit::kNotFound, program.reason);
   }

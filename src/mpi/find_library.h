@@ -10,7 +10,7 @@
 
 #include "base/settings.h"
 #include "base/status.h"
-#include "mpi/symbols.h"
+#include "mpi/abi/symbols.h"
 
 namespace hvd::mpi {
 

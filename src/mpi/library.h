@@ -6,8 +6,8 @@
 
 #include "base/dtype.h"
 #include "base/status.h"
+#include "mpi/abi/symbols.h"
 #include "mpi/api.h"
-#include "mpi/symbols.h"
 
 namespace hvd::mpi {
 

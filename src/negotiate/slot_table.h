@@ -33,10 +33,13 @@ struct Slot {
     return requests[requests.size() == 1 ? 0 : static_cast<size_t>(rank)];
   }
   wire::Kind kind() const { return requests[0].kind; }
-  // Set by the engine: what this rank deposits, and whether everybody deposits (small operation).
-  bool is_small = false;
-  bool may_share = false;            // reduced in place when all buffers lie in shared memory
-  uint32_t deposit_bytes = 0;        // of this rank
+  // Everybody deposits. The limit is the channel's, and may change from one operation to the next:
+  // a slot that remembered the answer would have to be found again wherever it is still known.
+  bool is_small(uint32_t limit) const { return small_from <= limit; }
+  // Set by the engine: what this rank deposits, and what of it decides whether everybody does.
+  uint32_t small_from = 0;     // it is small where payloads of so many bytes are; see is_small()
+  bool may_share = false;      // reduced in place when all buffers lie in shared memory
+  uint32_t deposit_bytes = 0;  // of this rank
   std::vector<uint32_t> deposit_of;  // per rank
   uint64_t total_bytes = 0;          // what this rank moves; statistics
   bool is_plain = false;             // allreduce of one tensor, neither wire type nor pre-scaling

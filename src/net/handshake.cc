@@ -49,7 +49,7 @@ Result<Hello> decode_hello(std::span<const uint8_t, kHelloBytes> bytes) {
   Hello hello;
   const auto magic = in.get<uint32_t>();
   const auto version = in.get<uint32_t>();
-  if (magic != kMagic) return corrupted("is no horovod process");
+  if (magic != kMagic) return corrupted("is not a horovod process");
   if (version != kVersion) {
     return precondition_error(concat("speaks version ", version,
                                      " of the network protocol, expected ", kVersion,

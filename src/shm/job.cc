@@ -73,7 +73,8 @@ Result<std::unique_ptr<Job>> Job::meet(JobOptions options) {
   const Deadline deadline = Deadline::after(options.timeout);
   auto job = std::unique_ptr<Job>(new Job());
   std::shared_ptr<Segment> segment;
-  const Meeting meeting{options.job_id, options.epoch, place, count, options.socket_name};
+  const Meeting meeting{options.job_id, options.epoch,       place,
+                        count,          options.socket_name, options.interrupt};
   if (place == 0) {
     HVD_TRY_ASSIGN(segment, create_segment(options));
     if (count > 1) {
@@ -89,7 +90,7 @@ Result<std::unique_ptr<Job>> Job::meet(JobOptions options) {
   job->separate_processes_ = count > 1;
   HVD_TRY(job->check_header());
   job->introduce(options);
-  HVD_TRY(job->wait_for_all(deadline));
+  HVD_TRY(job->wait_for_all(deadline, options.interrupt));
   job->count_cores();
   return job;
 }
@@ -151,11 +152,15 @@ void Job::introduce(const JobOptions& options) {
   futex_wake(header().arrived, INT_MAX);
 }
 
-Status Job::wait_for_all(Deadline deadline) {
+Status Job::wait_for_all(Deadline deadline, const Interrupt* interrupt) {
+  // All have been here already, so this is short unless somebody died in between.
+  const Nanoseconds slice =
+      interrupt == nullptr ? Nanoseconds(std::chrono::seconds(1)) : std::chrono::milliseconds(20);
   for (;;) {
     const uint32_t arrived = header().arrived.load(std::memory_order_acquire);
     if (arrived >= here_.size()) return Status::ok();
-    const auto left = deadline.remaining(std::chrono::seconds(1));
+    if (interrupt != nullptr) HVD_TRY(interrupt->look());
+    const auto left = deadline.remaining(slice);
     if (left.count() == 0) {
       return Status(StatusCode::kTimedOut, concat("init: only ", arrived, " of ", here_.size(),
                                                   " ranks mapped the segment in time"));

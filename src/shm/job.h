@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/status.h"
 #include "shm/arena.h"
 #include "shm/job_layout.h"
@@ -28,6 +29,7 @@ struct JobOptions {
   uint64_t arena_bytes = uint64_t{1} << 30;
   int64_t cache_capacity = 1024;
   Nanoseconds timeout = std::chrono::seconds(30);
+  const Interrupt* interrupt = nullptr;  // of the wait for the others
 };
 
 class Job {
@@ -86,7 +88,7 @@ class Job {
   Job() = default;
   void attach(std::shared_ptr<Segment> segment, const JobOptions& options);
   void introduce(const JobOptions& options);  // writes this rank's block
-  Status wait_for_all(Deadline deadline);
+  Status wait_for_all(Deadline deadline, const Interrupt* interrupt);
   void count_cores();
 
   int rank_ = 0;

@@ -65,16 +65,25 @@ Status check_peer(int socket) {
   return Status::ok();
 }
 
-// False: the deadline passed.
-bool wait_readable(int fd, Deadline deadline) {
+Status look_at(const Interrupt* interrupt) {
+  return interrupt == nullptr ? Status::ok() : interrupt->look();
+}
+
+// TIMED_OUT with `what`, or what the interrupt says.
+Status wait_readable(int fd, Deadline deadline, const Interrupt* interrupt, const char* what) {
+  // What the launcher says may have been read already, with what it said before or by another
+  // thread: then its descriptor stays silent.
+  const Nanoseconds slice =
+      interrupt == nullptr ? Nanoseconds(std::chrono::hours(1)) : std::chrono::milliseconds(100);
   for (;;) {
-    pollfd item{fd, POLLIN, 0};
-    const auto left = deadline.remaining(std::chrono::hours(1));
+    HVD_TRY(look_at(interrupt));
+    pollfd items[] = {{fd, POLLIN, 0}, {interrupt == nullptr ? -1 : interrupt->fd, POLLIN, 0}};
+    const auto left = deadline.remaining(slice);
     const timespec span{static_cast<time_t>(left.count() / 1'000'000'000),
                         static_cast<long>(left.count() % 1'000'000'000)};
-    const int rc = ppoll(&item, 1, &span, nullptr);
-    if (rc > 0) return true;
-    if (rc == 0 && deadline.passed()) return false;
+    const int rc = ppoll(items, 2, &span, nullptr);
+    if (rc > 0 && items[0].revents != 0) return Status::ok();
+    if (rc == 0 && deadline.passed()) return Status(StatusCode::kTimedOut, what);
   }
 }
 
@@ -83,7 +92,7 @@ Status read_exactly(int fd, T& value, Deadline deadline, const char* what) {
   auto* at = reinterpret_cast<char*>(&value);
   size_t left = sizeof value;
   while (left > 0) {
-    if (!wait_readable(fd, deadline)) {
+    if (!wait_readable(fd, deadline, nullptr, what)) {
       return Status(StatusCode::kTimedOut, concat("rendezvous: no ", what, " in time"));
     }
     const ssize_t got = recv(fd, at, left, 0);
@@ -179,12 +188,13 @@ Status serve_segment(const Meeting& meeting, int fd, uint64_t bytes, Deadline de
   std::vector<UniqueFd> guests;
   Status status;
   while (status.is_ok() && static_cast<int>(guests.size()) < meeting.size - 1) {
-    if (!wait_readable(listener.get(), deadline)) {
+    status = wait_readable(listener.get(), deadline, meeting.interrupt, "");
+    if (status.code() == StatusCode::kTimedOut) {
       status = Status(StatusCode::kTimedOut,
                       concat("rendezvous: ", missing_text(here), " of ", meeting.size,
                              " did not come in time (", job_text(meeting), ")"));
-      break;
     }
+    if (!status.is_ok()) break;
     UniqueFd guest(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!guest.valid()) continue;
     if (!check_peer(guest.get())) continue;  // a stranger is not part of the job
@@ -217,6 +227,7 @@ Result<UniqueFd> connect_to_rank0(const Meeting& meeting, Deadline deadline) {
     } else if (error != ECONNREFUSED && error != EAGAIN && error != EINTR) {
       return errno_status("rendezvous: connect", error);
     }
+    HVD_TRY(look_at(meeting.interrupt));
     if (deadline.passed()) {
       return Status(
           StatusCode::kTimedOut,
@@ -239,9 +250,8 @@ Result<ReceivedSegment> receive_segment(const Meeting& meeting, Deadline deadlin
   // missing.
   const Deadline answer_deadline =
       Deadline::after(deadline.remaining(std::chrono::hours(24)) + std::chrono::seconds(2));
-  if (!wait_readable(socket.get(), answer_deadline)) {
-    return Status(StatusCode::kTimedOut, "rendezvous: rank 0 did not answer in time");
-  }
+  HVD_TRY(wait_readable(socket.get(), answer_deadline, meeting.interrupt,
+                        "rendezvous: rank 0 did not answer in time"));
   Answer answer{};
   iovec part{&answer, sizeof answer};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/interrupt.h"
 #include "base/status.h"
 
 namespace hvd::shm {
@@ -21,6 +22,8 @@ struct Meeting {
   int size = 1;
   // Cannot be guessed; at most 64 letters. Empty: the name is made from job_id.
   std::string socket_name = {};
+  // Ends the wait before the deadline; null: nothing does.
+  const Interrupt* interrupt = nullptr;
 };
 
 // Rank 0: serves `fd` (and its size) to the other size - 1 ranks. On failure everybody who came

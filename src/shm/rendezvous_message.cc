@@ -41,8 +41,11 @@ Answer answer_of(const Status& status, uint64_t bytes) {
 Status status_of(const Answer& answer) {
   if (answer.ok != 0) return Status::ok();
   const std::string text(answer.text, strnlen(answer.text, sizeof answer.text));
-  const bool is_late = answer.code == static_cast<int32_t>(StatusCode::kTimedOut);
-  return is_late ? Status(StatusCode::kTimedOut, text) : precondition_error(text);
+  // Those that another meeting may cure; whatever else the number says, it is not believed.
+  for (const StatusCode code : {StatusCode::kTimedOut, StatusCode::kPeerLost}) {
+    if (answer.code == static_cast<int32_t>(code)) return Status(code, text);
+  }
+  return precondition_error(text);
 }
 
 }  // namespace hvd::shm

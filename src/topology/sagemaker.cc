@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/json_reader.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "topology/json.h"
 #include "topology/places.h"
 
 namespace hvd::topology {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/json_text.h"
 #include "base/text.h"
-#include "trace/json_text.h"
 
 namespace hvd::trace {
 namespace {
@@ -14,7 +14,7 @@ constexpr uint64_t kNoteBytes = 128;
 
 std::string quoted(std::string_view text) {
   std::string out;
-  append_json_string(out, text);
+  append_json_string(out, text, BadBytes::kReplace);
   return out;
 }
 
@@ -45,6 +45,11 @@ void Encoder::add(const Event& event, std::string& out) {
     case EventKind::kCycle:
       append_if_it_fits(
           concat(R"({"ph":"i","name":"CYCLE_START","ts":)", event.micros, R"(,"s":"g"})"), 0, out);
+      return;
+    case EventKind::kMark:
+      append_if_it_fits(concat(R"({"ph":"i","name":)", quoted(event.word), R"(,"ts":)",
+                               event.micros, R"(,"s":"g"})"),
+                        0, out);
       return;
     case EventKind::kNegotiateStart:
       return begin(event, Phase::kNegotiating, "NEGOTIATE_", out);

@@ -15,6 +15,7 @@ enum class EventKind : uint8_t {
   kActivityEnd,
   kEnd,  // word: dtype, or empty on failure; shape
   kCycle,
+  kMark,  // word: what
 };
 
 struct Event {

@@ -54,6 +54,9 @@ class FileTimeline final : public Timeline {
     queue_.push({.kind = EventKind::kEnd, .tensor = tensor, .word = dtype, .shape = shape});
   }
   void mark_cycle() override { queue_.push({.kind = EventKind::kCycle}); }
+  void mark(std::string_view what) override {
+    queue_.push({.kind = EventKind::kMark, .word = what});
+  }
 
   Status flush() override {
     queue_.wait_until_written();

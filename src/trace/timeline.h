@@ -41,6 +41,8 @@ class Timeline {
   // Success: args {"dtype", "shape"}; pass empty dtype on failure.
   virtual void end(std::string_view tensor, std::string_view dtype, std::string_view shape) = 0;
   virtual void mark_cycle() = 0;
+  // Something that concerns all tensors happened.
+  virtual void mark(std::string_view what) = 0;
   virtual Status flush() = 0;  // blocks until everything queued is in the file
 };
 

@@ -63,7 +63,9 @@ INSTANTIATE_TEST_SUITE_P(
         // A join.
         "np=2 cap=1 : r1! r2 J! r1! | r1! J! r1!",
         // A process set that is opened on the way.
-        "np=2 cap=2 : P! +r1 r1 | P! r1 +r1"));
+        "np=2 cap=2 : P! +r1 r1 | P! r1 +r1",
+        // Payloads deposited under one limit and run under another; pieces of another size.
+        "np=2 cap=2 : e1! T1 e1 | e1! e1", "np=2 cap=2 : l1! T3 l1 | l1! l1"));
 
 // Hundreds of thousands of states each.
 class EveryScheduleSoak : public ::testing::TestWithParam<const char*> {};
@@ -78,7 +80,10 @@ INSTANTIATE_TEST_SUITE_P(Programs, EveryScheduleSoak,
                              "np=2 cap=2 : r1! z2 r3 * r1 | r1! r3 z2 * r1",
                              "np=2 cap=1 : z0! z1 z2 z0 z3 | z0! z2 z1 z0 z3",
                              // Unnamed operations, and a join behind them.
-                             "np=2 cap=2 : u0 z1 J! | z1 u0 J!"));
+                             "np=2 cap=2 : u0 z1 J! | z1 u0 J!",
+                             // Tunings that come and go between operations in other orders.
+                             "np=2 cap=2 : e1! T1 e1 T0 r2 | e1! r2 e1",
+                             "np=2 cap=2 : l1! l1 T3 r2 l1 | l1! r2 l1 l1"));
 
 // ---- random programs, random schedules
 
@@ -115,6 +120,20 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"FourRanks", {.ranks = 4, .capacity = 2, .windows = 4}},
         Case{"Joins", {.ranks = 3, .capacity = 2, .windows = 5, .joins = true}},
         Case{"Sets", {.ranks = 3, .capacity = 2, .windows = 5, .sets = true}},
+        Case{"Tunings",
+             {.ranks = 2, .capacity = 3, .windows = 8, .kinds = "lleeeerrzugbtsB", .tunes = true}},
+        Case{"TuningsOfThreeRanks",
+             {.ranks = 3,
+              .capacity = 2,
+              .windows = 6,
+              .overlaps = true,
+              .kinds = "leeeerg",
+              .joins = true,
+              .tunes = true}},
+        Case{"TuningsOfSets",
+             {.ranks = 3, .capacity = 2, .windows = 5, .sets = true, .tunes = true}},
+        Case{"TuningsOverHosts",
+             {.ranks = 4, .hosts = 2, .capacity = 2, .kinds = "lleeerrgbt", .tunes = true}},
         Case{"TwoHosts", {.ranks = 2, .hosts = 2, .capacity = 2}},
         Case{"TwoHostsOfTwo", {.ranks = 4, .hosts = 2, .capacity = 2}},
         Case{"ThreeHosts", {.ranks = 3, .hosts = 3, .capacity = 1, .windows = 5, .joins = true}}),

@@ -33,6 +33,7 @@ constexpr Shape kShapes[] = {
     {.ranks = 2, .capacity = 2, .windows = 3, .batch = 14},
     {.ranks = 3, .capacity = 2, .windows = 6, .overlaps = true, .kinds = "zr", .groups = false},
     {.ranks = 3, .hosts = 3, .capacity = 2},
+    {.ranks = 2, .capacity = 3, .windows = 8, .kinds = "leeer", .tunes = true},
 };
 
 // What once broke ordinary programs, as short as it gets.
@@ -40,6 +41,8 @@ constexpr const char* kPrograms[] = {
     "np=2 cap=1024 : g1 B! B! | B! B! g1",
     "np=3 cap=1024 : r1 b2! b2! | b2! b2! r1 | b2! b2! r1",
     "np=2 cap=1 : z0! z1 z2 z0 z3 | z0! z2 z1 z0 z3",
+    "np=2 cap=2 : e1! T1 e1 | e1! e1",
+    "np=2 cap=2 : l1! l1 T3 r2 | l1! l1 r2",
 };
 
 // The programs, then the shapes in turn, a thousand schedules each, other programs every time.

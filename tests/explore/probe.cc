@@ -25,6 +25,7 @@ uint64_t Probe::table_digest(const engine::Channel& channel) {
   for (const auto& [id, slot] : table.live_) live.push_back(slot.get());
   std::sort(live.begin(), live.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
   Digest digest;
+  digest.add(channel.tuning_bits_);
   digest.add(table.version_);
   digest.add(table.next_id_);
   for (const negotiate::Slot* slot : live) {
@@ -42,6 +43,7 @@ uint64_t Probe::state_digest(const engine::Channel& channel) {
   digest.add(table_digest(channel));
   for (const auto& slot : channel.slots_.buried_) digest.add(slot->id);
   for (const uint32_t view : channel.slots_.views_) digest.add(view);
+  digest.add(channel.proposal_.load());
   digest.add(order.log_mode_);
   digest.add(order.log_index_);
   digest.add(order.resync_after_);

@@ -15,6 +15,11 @@ std::optional<Word> parse_word(std::string text) {
     word.what = Word::What::kWaitAll;
     return word;
   }
+  if (text.front() == 'T') {
+    word.what = Word::What::kTune;
+    word.name = std::stoi(text.substr(1));
+    return word;
+  }
   if (text.front() == '+') {
     word.in_second_set = true;
     text.erase(0, 1);
@@ -132,6 +137,7 @@ class Window {
 
 std::string to_text(const Word& word) {
   if (word.what == Word::What::kWaitAll) return "*";
+  if (word.what == Word::What::kTune) return "T" + std::to_string(word.name);
   std::string text = word.in_second_set ? "+" : "";
   text += static_cast<char>(word.kind);
   if (word.kind != Kind::kBarrier && word.kind != Kind::kJoin && word.kind != Kind::kAddSet)
@@ -181,6 +187,24 @@ std::optional<Program> parse(const std::string& text) {
   return program;
 }
 
+namespace {
+
+void tune_now_and_then(std::mt19937_64& random, Program& program) {
+  std::vector<Word> words;
+  for (const Word& word : program.words[0]) {
+    if (random() % 3 == 0) {
+      Word tune;
+      tune.what = Word::What::kTune;
+      tune.name = static_cast<int>(random() % 5);
+      words.push_back(tune);
+    }
+    words.push_back(word);
+  }
+  program.words[0] = std::move(words);
+}
+
+}  // namespace
+
 Program random_program(uint64_t seed, const Shape& shape) {
   std::mt19937_64 random(seed);
   Program program;
@@ -226,6 +250,7 @@ Program random_program(uint64_t seed, const Shape& shape) {
     }
   }
   if (shape.late) submit_late(program);
+  if (shape.tunes) tune_now_and_then(random, program);
   return program;
 }
 

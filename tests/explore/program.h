@@ -4,7 +4,8 @@
 //
 // A part per rank; words in order. A word submits an operation: a letter for its kind and a digit
 // for its name (see Kind below), then "!" if the rank waits for it at once. "g1?" waits for what
-// was submitted as g1 before; "*" waits for everything. "hosts=2" deals the ranks out to hosts.
+// was submitted as g1 before; "*" waits for everything. "T2" is rank 0's proposal to tune the
+// channel otherwise (world.cc has the list). "hosts=2" deals the ranks out to hosts.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ enum class Kind : char {
 };
 
 struct Word {
-  enum class What { kSubmit, kWait, kWaitAll } what = What::kSubmit;
+  enum class What { kSubmit, kWait, kWaitAll, kTune } what = What::kSubmit;
   Kind kind = Kind::kAllreduce;
   int name = 0;
   bool waits = false;
@@ -68,7 +69,8 @@ struct Shape {
   bool joins = false;
   bool sets = false;
   bool groups = true;
-  bool late = false;  // a tensor that some ranks submit in the first window and others in the last
+  bool tunes = false;  // rank 0 proposes another tuning now and then
+  bool late = false;   // a tensor that some ranks submit in the first window and others in the last
 };
 // A program in which no rank can wait for another for ever: in each window a rank submits the first
 // batch before it waits for anything of it, and the second before it waits for that or goes on.

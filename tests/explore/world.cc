@@ -26,6 +26,15 @@ constexpr uint64_t kMostTurns = 200'000;
 // Evicted slots that a rank may hold: what was evicted while its peers went around a ring, twice.
 constexpr size_t kMostBuried = 4 * control::kRecords;
 
+// Nothing tuned; payloads in records alone; none larger than what the ring holds; other pieces.
+tune::Tuning tuning_of(const Word& word) {
+  constexpr const char* kTunings[] = {"", "small_bytes=104", "small_bytes=32768",
+                                      "chunk_bytes=16384 part_bytes=16384",
+                                      "small_bytes=512 chunk_bytes=65536 pace=deep"};
+  auto tuning = tune::parse_tuning(kTunings[static_cast<size_t>(word.name) % std::size(kTunings)]);
+  return tuning.value();
+}
+
 // What went wrong first.
 struct Verdict {
   std::string kind, problem;
@@ -80,6 +89,7 @@ class Rank final : public engine::ChannelHost, public mirror::MirrorHost {
   void telling_failure(const Status&) override {}
   Status begin_internal(const wire::Request& request, Operation& op) override;
   void end_internal(Operation& op) override;
+  void tuned(Channel& channel, const tune::Tuning& tuning) override;
   mirror::Mirror* mirror() override { return mirror_.get(); }
   net::Mesh* mesh() override { return mesh_.get(); }
   // MirrorHost
@@ -200,6 +210,7 @@ void Rank::run_program() {
   for (const Word& word : world_.program().words[static_cast<size_t>(rank_)]) {
     if (next_word_++ > 0) world_.scheduler().step_point();
     if (world_.is_over()) return;
+    if (word.what == Word::What::kTune) channels_[0]->propose(tuning_of(word));
     if (word.what == Word::What::kSubmit) submit(word);
     if (word.what == Word::What::kWait || word.waits) {
       if (Submitted* found = pending(word)) wait_for(*found);
@@ -289,6 +300,13 @@ void Rank::end_internal(Operation& op) {
   const auto id = static_cast<uint32_t>(op.number);
   channels_.push_back(
       std::make_unique<Channel>(*this, channel_options(id), channel_region(job_, id)));
+}
+
+// As Engine::tuned does: the first set leads.
+void Rank::tuned(Channel& channel, const tune::Tuning& tuning) {
+  for (const auto& other : channels_) {
+    if (other.get() != &channel && channel.id() == 0) other->propose(tuning);
+  }
 }
 
 void Rank::peer_gone(int32_t rank, const Status& why) {

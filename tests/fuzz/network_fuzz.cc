@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "base/fd.h"
+#include "base/json_reader.h"
 #include "bootstrap/pmi_client.h"
 #include "bootstrap/pmi_meeting.h"
 #include "bootstrap/roster.h"
 #include "net/address.h"
 #include "net/handshake.h"
-#include "topology/json.h"
 
 namespace {
 
@@ -34,8 +34,8 @@ void decode_rosters(std::string_view bytes) {
 void parse_launcher_texts(std::string_view text) {
   (void)bootstrap::decode_meeting(text).is_ok();
   (void)bootstrap::pmi_field(text, "value").size();
-  (void)topology::parse_json_object(text).is_ok();
-  (void)topology::parse_json_strings(text).is_ok();
+  (void)parse_json_object(text).is_ok();
+  (void)parse_json_strings(text).is_ok();
 }
 
 void parse_lists(std::string_view text) {

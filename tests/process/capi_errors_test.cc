@@ -167,7 +167,7 @@ TEST(CapiBadInput, IsRefusedAtOnceWithAText) {
     });
     raw("process set 5", [](hvd_request& r) { r.process_set = 5; });
     raw("process set -1", [](hvd_request& r) { r.process_set = -1; });
-    raw("device 0", [](hvd_request& r) { r.device = 0; });
+    raw("device -2", [](hvd_request& r) { r.device = -2; });
     raw("progress 9", [](hvd_request& r) { r.progress = 9; });
     raw("null input", [](hvd_request& r) { r.input = nullptr; });
     raw("struct_size 3", [](hvd_request& r) { r.struct_size = 3; });

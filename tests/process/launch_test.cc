@@ -176,7 +176,6 @@ TEST(LaunchExitCode, AMistakeOnTheCommandLineIsTwoAndStartsNothing) {
       {"-np", "2", "-H", "elsewhere.example", "echo", "started"},
       {"-np", "2", "--hostfile", "/no/such/file", "echo", "started"},
       {"-np", "2", "--config-file", "/no/such/file", "echo", "started"},
-      {"-np", "2", "--min-np", "1", "echo", "started"},
       {"-np", "2", "--jsrun", "echo", "started"},
       {"echo", "started"},
       {"-np", "2", "-H", "localhost:1", "echo", "started"},
@@ -262,13 +261,21 @@ TEST(LaunchMpirun, BecomesTheCommandLineOfTheMpiOnPath) {
   EXPECT_THAT(job.out(), ContainsRegex("-x PATH .*python x y\n$"));
 }
 
+TEST(LaunchExitCode, CheckBuildTellsGlooFromOurOwnEngine) {
+  LaunchedJob job({"--check-build"}, {.environment = {"HOROVOD_GLOO_PLUGIN=/no/such/file"}});
+
+  EXPECT_EQ(job.wait(), 0);
+  EXPECT_THAT(job.out(), HasSubstr("    [ ] Gloo\n    [X] Native\n"));
+}
+
 TEST(LaunchExitCode, CheckBuildShowsTheTable) {
   LaunchedJob job({"--check-build"});
 
   EXPECT_EQ(job.wait(), 0);
   EXPECT_THAT(job.out(), StartsWith("Horovod v"));
-  for (const char* line : {"\nAvailable Frameworks:\n    [", "\nAvailable Controllers:\n    [",
-                           "\nAvailable Tensor Operations:\n    [ ] NCCL\n", "    [X] Gloo\n"}) {
+  for (const char* line :
+       {"\nAvailable Frameworks:\n    [", "\nAvailable Controllers:\n    [",
+        "\nAvailable Tensor Operations:\n    [ ] NCCL\n", "] Gloo\n    [X] Native\n"}) {
     EXPECT_THAT(job.out(), HasSubstr(line));
   }
 }

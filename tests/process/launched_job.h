@@ -149,6 +149,10 @@ class LaunchedJob {
   bool wait_for(std::string_view text, int count = 1) {
     return read_until([&] { return occurrences(out_, text) >= count; });
   }
+  // The same for standard error.
+  bool wait_for_error(std::string_view text, int count = 1) {
+    return read_until([&] { return occurrences(err_, text) >= count; });
+  }
 
   // The number after each `word` in standard output: "pid 17" -> 17.
   std::vector<pid_t> numbers_after(std::string_view word) const {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
@@ -220,6 +221,35 @@ void steps(int64_t count, size_t bytes) {
   say("is done");
 }
 
+bool is_written_by_the_tuner(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  return std::getline(file, line) && line.find("Found by the autotuner") != std::string::npos;
+}
+
+// Rank 0 looks for the file now and then, and all ranks stop at the same step.
+void until_tuned(const std::string& profile, size_t bytes) {
+  constexpr int kLookEvery = 100;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(45);
+  const auto sum = static_cast<float>(hvd_size() * (hvd_size() + 1) / 2);
+  std::vector<float> large(bytes / sizeof(float)), small(500), stop(1);
+  const auto reduce = [&](const char* name, std::vector<float>& values) {
+    std::fill(values.begin(), values.end(), static_cast<float>(hvd_rank() + 1));
+    EXPECT_EQ(float_allreduce(name, values).run(), HVD_OK) << hvd_last_error();
+    EXPECT_EQ(std::count(values.begin(), values.end(), sum), std::ssize(values)) << name;
+  };
+  for (int step = 0; stop[0] == 0; ++step) {
+    reduce("large", large);
+    reduce("small", small);
+    if (step % kLookEvery != 0) continue;
+    const bool is_late = std::chrono::steady_clock::now() > end;
+    stop[0] = hvd_rank() == 0 && (is_late || is_written_by_the_tuner(profile)) ? 1.0f : 0.0f;
+    EXPECT_EQ(float_allreduce("stop", stop).run(), HVD_OK) << hvd_last_error();
+    if (::testing::UnitTest::GetInstance()->Failed()) return;
+  }
+  say("stopped");
+}
+
 int say_failure(hvd_status status) {
   say("failed at %lld: %s: %s", static_cast<long long>(monotonic_ns()), hvd_status_name(status),
       hvd_last_error());
@@ -319,6 +349,8 @@ int run_role(const std::string& role, const std::vector<std::string>& words) {
     say("has checked every operation");
   } else if (role == "steps") {
     steps(number(0), static_cast<size_t>(number(1)));
+  } else if (role == "tuned") {
+    until_tuned(words.at(0), static_cast<size_t>(number(1)));
   } else if (role == "objects") {
     ignore_signals();
     return objects(number(0), static_cast<size_t>(number(1)));

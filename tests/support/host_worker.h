@@ -17,6 +17,7 @@ inline constexpr char kRankFlag[] = "--rank";
 //   stubborn BYTES       the same, deaf to SIGTERM and SIGINT
 //   one-fails RANK HOW   the same, while that rank ends early: kill, stop, exit-N (without
 //                        shutdown), shutdown-N (then exit)
+//   tuned PROFILE BYTES  allreduces, small and large ones, until the autotuner has written that file
 //   wait FIFO            waits in a barrier for rank 0, which reads a line from the pipe first;
 //   says
 //                        how much processor time that took

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "gloo/library.h"
 #include "net/pair_mesh.h"
 #include "tests/support/deal_out.h"
 #include "tests/support/mpi_ranks.h"
@@ -39,12 +40,28 @@ engine::TensorArg tensor_of(const EngineCall& call, const void* in, void* out) {
 
 }  // namespace
 
+// HVD_TEST_TUNING=N: before every N-th call of rank 0 it proposes another tuning, at random.
+// Results must not show it.
+void TestRank::tune_now_and_then() {
+  static const char* const text = std::getenv("HVD_TEST_TUNING");
+  if (text == nullptr || rank_ != 0 || ++calls_ % std::max(1, std::atoi(text)) != 0) return;
+  tune::Tuning tuning;
+  for (size_t k = 0; k < tune::kKnobCount; ++k) {
+    const tune::KnobInfo& info = tune::info_of(static_cast<tune::Knob>(k));
+    if (!info.may_change_bits)
+      tuning.levels[k] = static_cast<uint8_t>(random_() % info.level_count());
+  }
+  engine_.propose_tuning(tuning);
+}
+
 Status TestRank::run(const EngineCall& call, const void* in, void* out, Deadline deadline) {
+  tune_now_and_then();
   const engine::TensorArg tensor = tensor_of(call, in, out);
   return engine_.run(call.set, submission_of(call, tensor), deadline);
 }
 
 Result<uint64_t> TestRank::submit(const EngineCall& call, const void* in, void* out) {
+  tune_now_and_then();
   const engine::TensorArg tensor = tensor_of(call, in, out);
   return engine_.submit(call.set, submission_of(call, tensor));
 }
@@ -89,7 +106,19 @@ int simulated_hosts(int size) {
   return close_to(dtype, expected, actual, tolerance);
 }
 
+bool runs_over_gloo() { return std::getenv("HVD_TEST_GLOO") != nullptr; }
+
 namespace {
+
+// HVD_TEST_GLOO: hosts move their data through Gloo, over loopback.
+std::unique_ptr<collective::gloo::Domain> make_gloo() {
+  if (!runs_over_gloo()) return nullptr;
+  auto plugin = gloo::load(process_environment());
+  EXPECT_TRUE(plugin) << plugin.status().message();
+  if (!plugin) return nullptr;
+  return std::make_unique<collective::gloo::Domain>(collective::gloo::DomainOptions{
+      .plugin = *plugin, .address = "127.0.0.1", .least_reduce_bytes = 0});
+}
 
 Result<std::vector<std::unique_ptr<shm::Job>>> make_jobs(const topology::HostMap& map, int size,
                                                          const ThreadOptions& options) {
@@ -148,6 +177,7 @@ void run_ranks(int size, const std::function<void(TestRank&)>& function,
       if (map.host_count() > 1) {
         engine_options.hosts = map;
         engine_options.mesh = network.mesh(rank);
+        engine_options.gloo = make_gloo();
       }
       auto engine = engine::Engine::start(std::move(engine_options));
       ASSERT_TRUE(engine) << "rank " << rank << ": " << engine.status().message();

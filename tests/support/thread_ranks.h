@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,9 +49,13 @@ class TestRank {
   Result<Bytes> gather(const EngineCall& call, const void* in);
 
  private:
+  void tune_now_and_then();
+
   const int rank_;
   const int size_;
   engine::Engine& engine_;
+  int calls_ = 0;
+  std::minstd_rand random_{1};
 };
 
 struct ThreadOptions {
@@ -63,6 +68,9 @@ struct ThreadOptions {
 // How many hosts run_ranks() simulates for a job of this size (HVD_TEST_HOSTS): results of several
 // hosts are added in another order than those of one.
 int simulated_hosts(int size);
+// Whether their data goes through Gloo (HVD_TEST_GLOO), which adds and rounds in an order of its
+// own.
+bool runs_over_gloo();
 // Equal bits on one host, equal up to rounding on several.
 ::testing::AssertionResult same_result(hvd_dtype dtype, const Bytes& expected, const Bytes& actual,
                                        int size);

@@ -47,9 +47,9 @@ TEST(HostLayout, CounterpartsOfALargerHostShareTheMembersOfASmallerOne) {
 }
 
 TEST(Algorithm, SmallBlocksGoInOneShotAndLargeOnesDirectly) {
-  EXPECT_EQ(choose_algorithm(4096, 2), Algorithm::kOneShot);
-  EXPECT_EQ(choose_algorithm(4096, 8), Algorithm::kDirect);
-  EXPECT_EQ(choose_algorithm(256 << 10, 2), Algorithm::kDirect);
+  EXPECT_EQ(choose_algorithm(4096, 2, 16 << 10), Algorithm::kOneShot);
+  EXPECT_EQ(choose_algorithm(4096, 8, 16 << 10), Algorithm::kDirect);
+  EXPECT_EQ(choose_algorithm(256 << 10, 2, 16 << 10), Algorithm::kDirect);
 }
 
 TEST(Algorithm, LargeWorksOfManyHostsGoByTheRingUnlessItWouldRoundThemAgainAndAgain) {

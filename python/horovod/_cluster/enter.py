@@ -64,9 +64,10 @@ def variables_of(assignment: Assignment) -> dict[str, str]:
     chosen.update(assignment.place.variables())
     chosen["HOROVOD_HOSTNAME"] = assignment.host
     chosen["HOROVOD_JOB_ID"] = assignment.job
-    # MPI may be loaded in the engine's processes; it did not start them.
-    chosen["HOROVOD_CONTROLLER"] = "gloo"
-    chosen["HOROVOD_CPU_OPERATIONS"] = "gloo"
+    # MPI may be loaded in the engine's processes; it did not start them. A user may still ask for Gloo.
+    chosen["HOROVOD_CONTROLLER"] = "native"
+    if chosen.get("HOROVOD_CPU_OPERATIONS", "").lower() != "gloo":
+        chosen["HOROVOD_CPU_OPERATIONS"] = "native"
     if assignment.meeting is not None:
         address, port = assignment.meeting
         chosen["HOROVOD_RENDEZVOUS_ADDR"] = address

@@ -15,6 +15,10 @@ Capsule = object
 def set_error_class(error: type[Exception], /) -> None:
     """The exception for every status but INVALID_ARGUMENT; RuntimeError until it is called."""
 
+def nccl_version() -> int:
+    """The version code of the NCCL that would be used; 0: none."""
+
+def device_count() -> int: ...
 def version() -> str: ...
 def library_path() -> str:
     """The libhorovod.so that this process uses."""
@@ -57,26 +61,44 @@ def is_homogeneous() -> bool: ...
 def mpi_threads() -> int:
     """1: MPI is used, from any number of threads; 0: from one at a time; -1: it is not used."""
 
+# ---- elastic jobs
+
+def elastic_is_active() -> bool:
+    """Whether an elastic launcher has started this process."""
+
+def elastic_epoch() -> int:
+    """The world that this process is in or was in last; 0: none yet."""
+
+def elastic_look() -> tuple[int, int, bool]:
+    """Time of the newest change in ns (0: none), its flags (1 removed, 2 added), whether to leave."""
+
+def elastic_report(kind: int, number: int, /) -> None:
+    """Tell the launcher: 1 a commit's number, 2 a planned leave, 3 that training has ended."""
+
 # ---- submissions
 
+# Keywords left out have the values of hvd_request_init: set 0, sum, no wire type, factors 1.
+
 def submit(
+    *,
     kind: int,
     dtype: int,
-    reduce_op: int,
-    process_set: int,
-    root_rank: int,
-    wire_dtype: int,
-    progress: int,
+    reduce_op: int = ...,
+    process_set: int = ...,
+    root_rank: int = ...,
+    wire_dtype: int = ...,
+    progress: int = ...,
     shape: Sequence[int],
     input: int,
-    output: int,
-    prescale: float,
-    postscale: float,
-    splits: Sequence[int] | None,
-    name: str | None,
+    output: int = ...,
+    prescale: float = ...,
+    postscale: float = ...,
+    splits: Sequence[int] | None = ...,
+    name: str | None = ...,
     owner: object,
-    notify: bool,
-    /,
+    notify: bool = ...,
+    device: int = ...,
+    stream: int = ...,
 ) -> int:
     """Handle of an asynchronous submission.
 
@@ -85,35 +107,37 @@ def submit(
     """
 
 def run(
+    *,
     kind: int,
     dtype: int,
-    reduce_op: int,
-    process_set: int,
-    root_rank: int,
-    wire_dtype: int,
+    reduce_op: int = ...,
+    process_set: int = ...,
+    root_rank: int = ...,
+    wire_dtype: int = ...,
     shape: Sequence[int],
     input: int,
     output: int,
-    prescale: float,
-    postscale: float,
-    name: str | None,
+    prescale: float = ...,
+    postscale: float = ...,
+    name: str | None = ...,
     owner: object,
-    /,
 ) -> None:
     """Submits and waits in one call: the quickest form. The output must be given."""
 
 def submit_group(
+    *,
     kind: int,
-    reduce_op: int,
-    process_set: int,
-    wire_dtype: int,
-    progress: int,
-    prescale: float,
-    postscale: float,
+    reduce_op: int = ...,
+    process_set: int = ...,
+    wire_dtype: int = ...,
+    progress: int = ...,
+    prescale: float = ...,
+    postscale: float = ...,
     tensors: Sequence[tuple[int, Sequence[int], int, int, str | None]],
     owner: object,
-    notify: bool,
-    /,
+    notify: bool = ...,
+    device: int = ...,
+    stream: int = ...,
 ) -> int:
     """One operation of many tensors: (dtype, shape, input, output, name) each."""
 
@@ -123,20 +147,21 @@ class Prepared:
 
     def __new__(
         cls,
+        *,
         kind: int,
         dtype: int,
-        reduce_op: int,
-        process_set: int,
-        root_rank: int,
-        wire_dtype: int,
-        progress: int,
+        reduce_op: int = ...,
+        process_set: int = ...,
+        root_rank: int = ...,
+        wire_dtype: int = ...,
+        progress: int = ...,
         shape: Sequence[int],
-        prescale: float,
-        postscale: float,
-        name: str | None,
-        /,
+        prescale: float = ...,
+        postscale: float = ...,
+        name: str | None = ...,
+        device: int = ...,
     ) -> Prepared: ...
-    def submit(self, input: int, output: int, owner: object, /) -> int: ...
+    def submit(self, input: int, output: int, owner: object, stream: int = 0, /) -> int: ...
     def run(self, input: int, output: int, owner: object, /) -> None: ...
 
 def poll(handle: int, /) -> bool:
@@ -146,6 +171,9 @@ def wait(handle: int, timeout_seconds: float | None, /) -> bool:
     """False: the time passed and the operation goes on. Raises if the operation failed."""
 
 def wait_many(handles: Sequence[int], timeout_seconds: float | None, /) -> bool: ...
+def order(handle: int, stream: int, /) -> None:
+    """After completion: the stream waits for the results, this thread does not."""
+
 def release(handle: int, /) -> None: ...
 def next_completed(timeout_seconds: float | None, /) -> int | None:
     """The next handle submitted with notify that is complete; None: the time passed or shutdown."""

@@ -13,6 +13,7 @@ from typing import Any
 from . import _native, codes, leaving, stacks
 from .allocator import tune_allocator, tuning_requested
 from .communicators import comm_address, gather_sets, is_communicator, ranks_within
+from .elastic import news
 from .errors import PRECONDITION_ERROR, HorovodInternalError
 from .exchange import find_exchange
 from .process_sets import (
@@ -112,17 +113,19 @@ def _ranks_of_sets(members: _Members, process_sets: Sequence[ProcessSet]) -> lis
 
 def _start_with(members: _Members, process_sets: Sequence[ProcessSet]) -> None:
     """Start the core with each set once; resolve_static_sets complains about the duplicates."""
-    unique = _ranks_of_sets(members, process_sets)
-    try:
-        _start(members, unique)
-    except ValueError as error:
-        if "exists already, with id 0" not in str(error):
-            raise
-        # One of them is the global set. The size tells which, but is known only to a running core.
-        _start(members, ())
-        everybody = tuple(range(_native.size()))
-        _native.shutdown()
-        _start(members, [ranks for ranks in unique if ranks != everybody])
+    _start(members, _ranks_of_sets(members, process_sets))
+
+
+def _write_place() -> None:
+    """Let the environment say where this process stands now; in elastic jobs that changes."""
+    os.environ.update(
+        HOROVOD_RANK=str(_native.rank()),
+        HOROVOD_SIZE=str(_native.size()),
+        HOROVOD_LOCAL_RANK=str(_native.local_rank()),
+        HOROVOD_LOCAL_SIZE=str(_native.local_size()),
+        HOROVOD_CROSS_RANK=str(_native.cross_rank()),
+        HOROVOD_CROSS_SIZE=str(_native.cross_size()),
+    )
 
 
 class HorovodBasics:
@@ -141,6 +144,9 @@ class HorovodBasics:
     Min = codes.MIN
     Max = codes.MAX
     Product = codes.PRODUCT
+
+    static_process_sets: Sequence[ProcessSet] = ()
+    """Those of the last init that started the core."""
 
     def __init__(self, pkg_path: str | None = None, *args: str) -> None:
         """Accept the place of a native extension, which the original needed to find its library."""
@@ -172,6 +178,9 @@ class HorovodBasics:
             if tuning_requested(os.environ):
                 tune_allocator()
             _start_with(members, sets)
+            HorovodBasics.static_process_sets = tuple(sets)
+            if news.is_active():
+                _write_place()
             stacks.arm()
             global_process_set.mpi_comm = members.comm
             if members.ranks and _native.mpi_threads() < 0:
@@ -257,16 +266,16 @@ class HorovodBasics:
         return True
 
     def gloo_enabled(self) -> bool:
-        """Return True: the embedded engine takes the place of Gloo, and needs no MPI."""
+        """Return True: the embedded engine, or Gloo where it is installed, needs no MPI."""
         return True
 
     def gloo_built(self) -> bool:
-        """Return True: the embedded engine takes the place of Gloo, and needs no MPI."""
+        """Return True: the embedded engine takes the place of Gloo where that is not installed."""
         return True
 
     def nccl_built(self) -> int:
-        """Return the version code of NCCL, 0 if it is not used."""
-        return 0
+        """Return the version code of the NCCL that GPU tensors would use, 0 if there is none."""
+        return _native.nccl_version()
 
     def ddl_built(self) -> bool:
         """Return False: DDL is not used."""
@@ -277,8 +286,8 @@ class HorovodBasics:
         return False
 
     def cuda_built(self) -> bool:
-        """Return False: tensors on devices go through host memory."""
-        return False
+        """Return whether GPUs can be used: there is a driver, and it has a device."""
+        return _native.device_count() > 0
 
     def rocm_built(self) -> bool:
         """Return False: tensors on devices go through host memory."""

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 
 from . import _native
-from .codes import ALLGATHER, BROADCAST, INT64, NO_WIRE_DTYPE, SUM
+from .codes import ALLGATHER, BROADCAST, INT64
 from .process_sets import ProcessSet, registered_id
 
 
@@ -14,19 +14,15 @@ def _run(
     kind: int, name: str | None, process_set: int, data: array[int], output: array[int], root: int
 ) -> None:
     _native.run(
-        kind,
-        INT64,
-        SUM,
-        process_set,
-        root,
-        NO_WIRE_DTYPE,
-        (len(data),),
-        data.buffer_info()[0],
-        output.buffer_info()[0],
-        1.0,
-        1.0,
-        name,
-        (data, output),
+        kind=kind,
+        dtype=INT64,
+        process_set=process_set,
+        root_rank=root,
+        shape=(len(data),),
+        input=data.buffer_info()[0],
+        output=output.buffer_info()[0],
+        name=name,
+        owner=(data, output),
     )
 
 

@@ -10,7 +10,7 @@ import ctypes
 from typing import Any
 
 from . import _native
-from .codes import ALLGATHER, BROADCAST, NO_WIRE_DTYPE, SUM, UINT8
+from .codes import ALLGATHER, BROADCAST, UINT8
 from .integers import allgather_integers, broadcast_integer
 from .names import operation_name
 from .process_sets import ProcessSet, global_process_set, registered_id
@@ -43,19 +43,15 @@ def _run(
     root_rank: int = 0,
 ) -> None:
     _native.run(
-        kind,
-        UINT8,
-        SUM,
-        registered_id(process_set),
-        root_rank,
-        NO_WIRE_DTYPE,
-        (len(data),),
-        _address(data),
-        _address(output),
-        1.0,
-        1.0,
-        name,
-        (data, output),
+        kind=kind,
+        dtype=UINT8,
+        process_set=registered_id(process_set),
+        root_rank=root_rank,
+        shape=(len(data),),
+        input=_address(data),
+        output=_address(output),
+        name=name,
+        owner=(data, output),
     )
 
 

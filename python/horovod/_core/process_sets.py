@@ -116,6 +116,22 @@ global_process_set = ProcessSet(())
 global_process_set.process_set_id = GLOBAL_PROCESS_SET
 
 
+# Objects by id, for those who must register them again in another world.
+_registered: dict[int, ProcessSet] = {}
+
+
+def registered_objects() -> list[ProcessSet]:
+    """Return the sets that are registered besides the global one, in the order of their ids."""
+    return [made for number, made in sorted(_registered.items()) if made.process_set_id == number]
+
+
+def forget_registered() -> None:
+    """Take their ids from all objects: the world that they belonged to is gone."""
+    for process_set in registered_objects():
+        process_set._invalidate()  # noqa: SLF001 - part of the public contract of this module
+    _registered.clear()
+
+
 def registered_id(process_set: ProcessSet) -> int:
     """Return the id that the core knows the set by."""
     process_set_id = process_set.process_set_id
@@ -137,7 +153,9 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
         raise NotImplementedError(message)
     if not _native.is_initialized():
         raise ValueError(NOT_INITIALIZED)
-    process_set.process_set_id = _checked(_native.process_set_add(process_set.ranks or []), process_set)
+    number = _checked(_native.process_set_add(process_set.ranks or []), process_set)
+    process_set.process_set_id = number
+    _registered[number] = process_set
     return process_set
 
 
@@ -152,6 +170,7 @@ def remove_process_set(process_set: ProcessSet) -> bool:
     if not _native.is_initialized():
         raise ValueError(NOT_INITIALIZED)
     subject = str(process_set)
+    _registered.pop(process_set_id, None)
     process_set._invalidate()  # noqa: SLF001 - part of the public contract of this module
     answer = _native.process_set_remove(process_set_id)
     if answer == PROCESS_SET_ERROR_UNKNOWN_SET:
@@ -189,6 +208,7 @@ def resolve_static_sets(process_sets: Sequence[ProcessSet]) -> None:
             continue
         taken.add(set_id)
         process_set.process_set_id = set_id
+        _registered[set_id] = process_set
     if duplicate is not None:
         message = (
             f"process set {duplicate} of init is a duplicate of the global set or of an earlier "

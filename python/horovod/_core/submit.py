@@ -25,13 +25,17 @@ from .process_sets import ProcessSet, registered_id
 
 
 class TensorView(NamedTuple):
-    """What the core needs to know about a tensor in host memory."""
+    """What the core needs to know about a tensor."""
 
     address: int
     dtype: int
     shape: Sequence[int]
     owner: object
     """Kept alive until the operation is complete."""
+    device: int = -1
+    """Number of the GPU that it lies on; -1: host memory."""
+    stream: int = 0
+    """Of the GPU: its work so far makes the tensor ready."""
 
 
 class Reduction(NamedTuple):
@@ -64,22 +68,22 @@ def submit(
 ) -> int:
     """Hand one tensor to the core."""
     return _native.submit(
-        kind,
-        view.dtype,
-        reduction.op,
-        registered_id(process_set),
-        root_rank,
-        reduction.wire_dtype,
-        0,
-        view.shape,
-        view.address,
-        output,
-        reduction.prescale,
-        reduction.postscale,
-        splits,
-        operation_name(operation, name),
-        view.owner,
-        False,
+        kind=kind,
+        dtype=view.dtype,
+        reduce_op=reduction.op,
+        process_set=registered_id(process_set),
+        root_rank=root_rank,
+        wire_dtype=reduction.wire_dtype,
+        shape=view.shape,
+        input=view.address,
+        output=output,
+        prescale=reduction.prescale,
+        postscale=reduction.postscale,
+        splits=splits,
+        name=operation_name(operation, name),
+        owner=view.owner,
+        device=view.device,
+        stream=view.stream,
     )
 
 
@@ -151,17 +155,17 @@ def group(
             _check_rows(view, name)
     names = group_names(operation, name, len(views))
     return _native.submit_group(
-        kind,
-        reduction.op,
-        registered_id(process_set),
-        reduction.wire_dtype,
-        0,
-        reduction.prescale,
-        reduction.postscale,
-        [
+        kind=kind,
+        reduce_op=reduction.op,
+        process_set=registered_id(process_set),
+        wire_dtype=reduction.wire_dtype,
+        prescale=reduction.prescale,
+        postscale=reduction.postscale,
+        tensors=[
             (view.dtype, view.shape, view.address, output, tensor_name)
             for view, output, tensor_name in zip(views, outputs, names, strict=True)
         ],
-        ([view.owner for view in views], owner),
-        False,
+        owner=([view.owner for view in views], owner),
+        device=views[0].device,
+        stream=views[0].stream,
     )

@@ -30,7 +30,7 @@ from horovod._core.process_sets import (
     remove_process_set,
 )
 
-from . import _derivatives, _library
+from . import _derivatives, _library, elastic
 from ._checks import warn_about_distributed
 from .compression import Compression
 from .functions import (
@@ -123,6 +123,7 @@ __all__ = [
     "cross_size",
     "cuda_built",
     "ddl_built",
+    "elastic",
     "global_process_set",
     "gloo_built",
     "gloo_enabled",

@@ -7,6 +7,7 @@ Complex numbers travel as pairs, random keys as their data. Python numbers becom
 from __future__ import annotations
 
 import functools
+import logging
 import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 
 from ._checks import check_array
 
+_logger = logging.getLogger("horovod")
 Restore = Callable[[Any], Any]
 
 
@@ -62,8 +64,20 @@ def is_traced(leaves: Sequence[Any]) -> bool:
 
 @functools.cache
 def _under_jit() -> Callable[[], bool]:
-    """Return JAX's own test for a program that uses none of its arguments; slow to import."""
+    """Return JAX's own test for a program that uses none of its arguments; slow to import.
+
+    JAX 0.6 has it in jax.core alone.
+    """
     import jax.extend.core as extend  # noqa: PLC0415
 
-    found: Callable[[], bool] = getattr(extend, "unsafe_am_i_under_a_jit_DO_NOT_USE", lambda: False)
+    found: Callable[[], bool] | None = None
+    for module in (extend, jax.core):
+        found = found or getattr(module, "unsafe_am_i_under_a_jit_DO_NOT_USE", None)
+    if found is None:
+        _logger.warning(
+            "JAX %s does not say whether a function is being traced: inside of jit, call collectives on "
+            "arguments of the function, and hvd.barrier() and hvd.join() outside",
+            jax.__version__,
+        )
+        return lambda: False
     return found

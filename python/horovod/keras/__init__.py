@@ -44,7 +44,7 @@ from horovod._keras._calls import (
 )
 from horovod._keras.backends import backend_module
 
-from . import callbacks
+from . import callbacks, elastic
 from ._backend import backend, keras
 
 Average = basics.Average
@@ -202,6 +202,7 @@ __all__ = [
     "cross_size",
     "cuda_built",
     "ddl_built",
+    "elastic",
     "global_process_set",
     "gloo_built",
     "gloo_enabled",

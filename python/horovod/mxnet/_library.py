@@ -27,6 +27,8 @@ class Operation(ctypes.Structure):
         ("priority", ctypes.c_int32),
         ("is_group", ctypes.c_int32),
         ("count", ctypes.c_int32),
+        ("is_direct", ctypes.c_int32),
+        ("unused", ctypes.c_int32),
         ("prescale", ctypes.c_double),
         ("postscale", ctypes.c_double),
     )

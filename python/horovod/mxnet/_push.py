@@ -25,6 +25,9 @@ An operation waits until the last one of its number is complete (src/bindings/mx
 may be under way at a time.
 """
 
+_SMALL: Final = 1024
+"""Elements of an array that is agreed on in less time than a change of threads takes."""
+
 _unnamed: dict[tuple[str, int], Callable[[], int]] = {}
 """Of each kind of operation and process set, the number of the next one that has no name."""
 
@@ -60,6 +63,15 @@ def _named(asked: Asked, process_set_id: int) -> str:
     return f"noname.{counter() % _NUMBERS}"
 
 
+def _is_direct(asked: Asked, tensor: Any) -> bool:
+    """Return whether the caller begins the operation if the array is ready, and gives it a moment to end.
+
+    Two changes of threads are saved, which take longer than a small operation. What has a priority is for the
+    engine's queue of priorities, and what is large is worth a thread of its own.
+    """
+    return asked.priority == 0 and tensor.size <= _SMALL
+
+
 def _push(asked: Asked, inputs: Sequence[Any], outputs: Sequence[Any], names: Any, *, is_group: bool) -> None:
     count = len(inputs)
     request = Operation(
@@ -71,6 +83,8 @@ def _push(asked: Asked, inputs: Sequence[Any], outputs: Sequence[Any], names: An
         asked.priority,
         int(is_group),
         count,
+        int(_is_direct(asked, inputs[0]) and not is_group),
+        0,
         asked.prescale,
         asked.postscale,
     )

@@ -31,8 +31,8 @@ class ElasticParams(BaseParams):
 def refuse_elastic(what: str) -> NoReturn:
     """Say that workers cannot come and go in a running job yet."""
     message = (
-        f"{what}: jobs whose workers come and go while they run come with elastic training, "
-        "which is not there yet. Use RayExecutor(num_workers=...), or HorovodTrainer with "
+        f"{what}: jobs on Ray whose workers come and go while they run are not there yet "
+        "(horovodrun --min-np has them). Use RayExecutor(num_workers=...), or HorovodTrainer with "
         "ScalingConfig(num_workers=(min, max)), which starts again from the last checkpoint "
         "when the cluster changes"
     )

@@ -43,6 +43,7 @@ _TUNABLE_VALUES = {
         "cycle_time_ms",
         "cache_capacity",
         "autotune_log_file",
+        "autotune_profile",
         "autotune_warmup_samples",
         "autotune_steps_per_sample",
         "autotune_bayes_opt_max_samples",

@@ -111,10 +111,19 @@ def run_function(
         place = FROM_ENVIRONMENT if shared is None else str(folder)
         task = [executable, "-m", "horovod.runner.run_task", place, digest]
         ended = run_program([*words, "--", *task], environment)
-        _raise_failure(folder, size, ended, planned["launcher"])
-        return _results(folder, size)
+        if not _is_elastic(args):
+            _raise_failure(folder, size, ended, planned["launcher"])
+            return _results(folder, size)
+        # Workers may have failed and been replaced: what counts is how the job ended.
+        if ended.code != 0:
+            _raise_failure(folder, size, ended, planned["launcher"])
+        return _results(folder, args.min_num_proc or args.num_proc or size)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_elastic(args: Any) -> bool:
+    return bool(args.min_num_proc or args.host_discovery_script)
 
 
 def _results(folder: Path, size: int) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ._slots import create_run_env_vars, create_slot_env_vars, launch_gloo
 from .common.util import network
+from .elastic.discovery import FixedHosts, HostDiscoveryScript
 from .mpi_run import run_settings
 
 __all__ = [
@@ -37,5 +38,22 @@ def gloo_run(
 
 
 def gloo_run_elastic(settings: Any, env: Mapping[str, str], command: Sequence[str]) -> None:
-    """The same with ElasticSettings; RuntimeError with the launcher's text for what it does not run yet."""
-    run_settings("--gloo", settings, settings.nics, env, command)
+    """The same with ElasticSettings, whose hosts a script or a FixedHosts names."""
+    run_settings("--gloo", settings, settings.nics, env, command, _discovery_words(settings.discovery))
+
+
+def _discovery_words(discovery: Any) -> list[str]:
+    if isinstance(discovery, HostDiscoveryScript):
+        words = ["--host-discovery-script", discovery.discovery_script]
+        if discovery.default_slots is not None:
+            words += ["--slots-per-host", str(discovery.default_slots)]
+    elif isinstance(discovery, FixedHosts):
+        hosts = discovery.find_available_hosts_and_slots()
+        words = ["-H", ",".join(f"{host}:{slots}" for host, slots in hosts.items())]
+    else:
+        message = (
+            "gloo_run_elastic: horovodrun finds hosts by a HostDiscoveryScript or FixedHosts, "
+            f"got {type(discovery).__name__}; ElasticDriver takes any HostDiscovery"
+        )
+        raise ValueError(message)  # noqa: TRY004 - type of the public API
+    return words

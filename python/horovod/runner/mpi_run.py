@@ -139,13 +139,18 @@ def with_search_paths(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def run_settings(
-    controller: str, settings: Any, nics: set[str] | None, env: Mapping[str, str], command: Sequence[str]
+    controller: str,
+    settings: Any,
+    nics: set[str] | None,
+    env: Mapping[str, str],
+    command: Sequence[str],
+    more: Sequence[str] = (),
 ) -> None:
     """Run a job that Settings describe to its end; RuntimeError if it fails."""
     if not isinstance(env, Mapping):
         message = f"env must be a dict, got {type(env).__name__}"
         raise TypeError(message)
-    words = [controller, *settings_words(settings, nics), "--", *command]
+    words = [controller, *settings_words(settings, nics), *more, "--", *command]
     ended = run_program(words, with_search_paths(env))
     if ended.code != 0:
         raise RuntimeError(failure_text(ended))

@@ -38,6 +38,11 @@ def _load(folder: Path, digest: str, rank: int, host: str) -> Call:
         raise SystemExit(message) from None
 
 
+def _is_planned_leave(error: BaseException) -> bool:
+    is_elastic = os.environ.get("HOROVOD_ELASTIC") == "1"
+    return is_elastic and isinstance(error, SystemExit) and not error.code
+
+
 def main(arguments: Sequence[str]) -> int:
     """Call the function and store what it returns or raises."""
     if len(arguments) != _ARGUMENTS:
@@ -53,9 +58,12 @@ def main(arguments: Sequence[str]) -> int:
     sys.path += [entry for entry in call.path if entry not in sys.path]
     try:
         func, args, kwargs = call.unpickle()
-        store_result(folder, rank, func(*args, **kwargs))
+        result = func(*args, **kwargs)
+        rank, _ = get_env_rank_and_size()  # in an elastic job another one than at the start
+        store_result(folder, rank, result)
     except BaseException as error:
-        store_failure(folder, Failure.of(error, rank, host))
+        if not _is_planned_leave(error):
+            store_failure(folder, Failure.of(error, rank, host))
         raise
     return 0
 

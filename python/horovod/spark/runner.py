@@ -79,9 +79,9 @@ def run_elastic(
     min_np: int | None = None,
     max_np: int | None = None,
 ) -> NoReturn:
-    """Not there yet: it comes with elastic training."""
+    """Not there yet."""
     message = (
-        "horovod.spark.run_elastic comes with elastic training, which this release does not have; "
+        "horovod.spark.run_elastic is not there yet (horovodrun --min-np runs elastic jobs); "
         "horovod.spark.run runs the function on a fixed number of ranks"
     )
     raise NotImplementedError(message)

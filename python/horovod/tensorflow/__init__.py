@@ -24,6 +24,7 @@ from horovod._core.process_sets import (
 )
 from horovod.common.util import gpu_available
 
+from . import elastic
 from ._reductions import allreduce, grouped_allreduce, grouped_reducescatter, reducescatter
 from .compression import Compression
 from .functions import (
@@ -127,6 +128,7 @@ __all__ = [
     "cross_size",
     "cuda_built",
     "ddl_built",
+    "elastic",
     "global_process_set",
     "gloo_built",
     "gloo_enabled",

@@ -173,12 +173,19 @@ class GradientReducer:
             "prescale_factor": 1.0 if is_sparse else self._prescale,
             "postscale_factor": 1.0 if is_sparse else self._postscale,
             "process_set": options.process_set,
-            "ignore_name_scope": use_generic_names,
-            "name": f"grad_{number}" if use_generic_names else None,
+            "ignore_name_scope": use_generic_names or is_elastic(),
+            "name": self._operation_name(number, use_generic_names),
         }
         if options.groups is None:
             return [allreduce(gradients[0], **reduction)]
         return list(grouped_allreduce(gradients, **reduction))
+
+    def _operation_name(self, number: int, use_generic_names: bool) -> str | None:
+        if use_generic_names:
+            return f"grad_{number}"
+        # The names of tensors follow those of layers, which TensorFlow counts in each process: a newcomer
+        # has built fewer of them than those that were there before.
+        return f"{self.name}.grad_{number}" if is_elastic() else None
 
 
 def _itself(position: int) -> int:

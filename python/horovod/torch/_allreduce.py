@@ -18,7 +18,7 @@ from ._autograd_groups import HorovodGroupedAllreduce
 from ._compiling import compiled, is_compiling
 from ._handles import handles, synchronize
 from ._tensors import check_group, dtype_code
-from .compression import Compression, group_wire_dtype, wire_dtype
+from .compression import Compression, group_wire_dtype
 
 
 def _run(
@@ -36,20 +36,21 @@ def _run(
     Takes the parts of a Reduction one by one: to put them together costs more than all the rest.
     """
     handles.take_number()
+    address = tensor.data_ptr()
+    in_place = output is tensor
     _native.run(
-        codes.ALLREDUCE,
-        dtype_code(tensor),
-        op,
-        registered_id(process_set),
-        0,
-        wire,
-        tensor.shape,
-        tensor.data_ptr(),
-        output.data_ptr(),
-        prescale,
-        postscale,
-        None if name is None else f"allreduce.{name}",
-        (tensor, output),
+        kind=codes.ALLREDUCE,
+        dtype=dtype_code(tensor),
+        reduce_op=op,
+        process_set=registered_id(process_set),
+        wire_dtype=wire,
+        shape=tensor.shape,
+        input=address,
+        output=address if in_place else output.data_ptr(),
+        prescale=prescale,
+        postscale=postscale,
+        name=None if name is None else f"allreduce.{name}",
+        owner=tensor if in_place else (tensor, output),
     )
 
 
@@ -101,7 +102,7 @@ def allreduce(
 ) -> torch.Tensor:
     """Return the tensors of all ranks combined by `op`, Average by default. Differentiable."""
     reduce_op = resolve_op(op, average)
-    wire = wire_dtype(compression, tensor.dtype, reduce_op)
+    wire = group_wire_dtype(compression, [tensor], reduce_op)
     if wire is not None:
         reduction = Reduction(reduce_op, prescale_factor, postscale_factor, wire)
         return _allreduce(tensor, name, reduction, process_set)

@@ -1,7 +1,7 @@
-"""What the core is given of a gradient: a dense block of host memory, and how the result comes back.
+"""What the core is given of a gradient: a dense block of memory, and how the result comes back.
 
-A dense gradient on the host is reduced where it lies. Everything else (another device, a layout that
-other ranks may not have, a sparse gradient made dense, a compressor of the user) goes through a
+A dense gradient on the host or a GPU is reduced where it lies. Everything else (another kind of device,
+a layout that other ranks may not have, a sparse gradient made dense, a compressor of the user) goes through a
 buffer, and `finish` writes the result back.
 """
 
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from horovod._core.codes import AVERAGE, NO_WIRE_DTYPE, SUM
 
+from ._devices import is_direct, on_own_device
 from .compression import wire_dtype
 
 if TYPE_CHECKING:
@@ -64,10 +65,12 @@ def has_common_layout(gradient: Tensor, parameter: Tensor) -> bool:
 
 
 def common_layout_like(gradient: Tensor, parameter: Tensor) -> Tensor:
-    """Host memory for a copy of the gradient, laid out as on every other rank."""
+    """Memory for a copy of the gradient that the core can use, laid out as on every other rank."""
     dense = is_dense(parameter.shape, parameter.stride())
     layout = torch.preserve_format if dense else torch.contiguous_format
-    return torch.empty_like(parameter, dtype=gradient.dtype, device="cpu", memory_format=layout)
+    return torch.empty_like(
+        parameter, dtype=gradient.dtype, device=on_own_device(gradient), memory_format=layout
+    )
 
 
 def buffer_for(parameter: Tensor, gradient: Tensor, compression: Any, op: int) -> Buffer:
@@ -79,9 +82,10 @@ def buffer_for(parameter: Tensor, gradient: Tensor, compression: Any, op: int) -
         parts = torch.view_as_real(gradient.detach())
         return buffer_for(torch.view_as_real(parameter.detach()), parts, compression, op)
     wire = wire_dtype(compression, gradient.dtype, op)
-    if wire is None:
+    if wire is None or (wire != NO_WIRE_DTYPE and not gradient.is_cpu):
+        # On a device the framework converts: the core sends what it is given.
         return _compressed(gradient, compression)
-    if gradient.is_cpu and has_common_layout(gradient, parameter):
+    if is_direct(gradient) and has_common_layout(gradient, parameter):
         return Buffer(gradient, wire, None)
     staged = common_layout_like(gradient, parameter)
     staged.copy_(gradient.detach())
@@ -102,7 +106,7 @@ def _buffer_for_sparse(gradient: Tensor, compression: Any, op: int) -> Buffer:
 
 def _compressed(gradient: Tensor, compression: Any) -> Buffer:
     compressed, context = compression.compress(gradient.detach())
-    staged = compressed.detach().contiguous().cpu()
+    staged = compressed.detach().contiguous().to(on_own_device(compressed))
     if staged.data_ptr() == gradient.data_ptr():
         # Its compressor passed it through; the gradient may not be reduced in a foreign layout.
         staged = staged.clone()

@@ -5,12 +5,15 @@ One reducer belongs to one DistributedOptimizer, and ends with it.
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import weakref
 from typing import TYPE_CHECKING
 
 from horovod._core import _native
 from horovod._core.gradients import GradientPlan
 
+from ._devices import current_stream
 from ._gradient_hooks import GradientHooks
 from ._gradient_submission import (
     ParameterGradient,
@@ -19,11 +22,24 @@ from ._gradient_submission import (
     submit_group,
     submit_prepared,
 )
+from ._handles import at_shutdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch import Tensor
+
+
+_alive: weakref.WeakSet[GradientReducer] = weakref.WeakSet()
+
+
+def reset_all() -> None:
+    """Forget what is under way for all optimizers: the core that had it is gone."""
+    for reducer in list(_alive):
+        reducer.reset()
+
+
+at_shutdown(reset_all)
 
 
 class GradientReducer:
@@ -40,6 +56,7 @@ class GradientReducer:
         self._finishes: list[Callable[[], None]] = []
         self._lock = threading.RLock()
         self._hooks = GradientHooks(self)
+        _alive.add(self)
 
     # ---- which parameters
 
@@ -110,16 +127,24 @@ class GradientReducer:
         try:
             if self._handles:
                 _native.wait_many(self._handles, None)
+                self._order()
             for finish in self._finishes:
                 finish()
         finally:
             self.reset()
         self.is_reduced = True
 
+    def _order(self) -> None:
+        """Let the current streams wait for gradients on devices: backward may have run on others."""
+        for gradient in self.plan.gradients:
+            if gradient.handle is not None and gradient.parameter.is_cuda:
+                _native.order(gradient.handle, current_stream(gradient.parameter.get_device()))
+
     def reset(self) -> None:
         """Begin a step anew; operations under way go on, but their results are not used."""
         for handle in self._handles:
-            _native.release(handle)
+            with contextlib.suppress(ValueError):  # a shutdown has released all
+                _native.release(handle)
         self._handles.clear()
         self._finishes.clear()
         for gradient in self.plan.gradients:

@@ -1,6 +1,6 @@
 """Hands the gradients of parameters to the core, singly or in groups.
 
-The common case, a dense gradient on the host, is a submission that was prepared in an earlier step:
+The common case, a dense gradient on the host or a GPU, is a submission that was prepared in an earlier step:
 its hook costs a few microseconds. All else takes the long way through a buffer.
 """
 
@@ -17,6 +17,7 @@ from horovod._core.gradients import Gradient
 from horovod._core.names import group_names, operation_name
 from horovod._core.process_sets import ProcessSet, registered_id
 
+from ._devices import current_stream, device_of
 from ._gradient_buffers import Buffer, buffer_for, memory_shape, write_sparse, zero_gradient
 from ._gradient_schedule import schedule_for
 from ._tensors import DTYPES, refuse
@@ -49,6 +50,8 @@ class Layout(NamedTuple):
     shape: torch.Size
     strides: tuple[int, ...] | None
     """None: contiguous, whatever the strides of dimensions of length 1."""
+    device: int
+    """Number of the GPU; -1: host memory."""
 
 
 @dataclass(slots=True, eq=False)
@@ -78,14 +81,15 @@ def submit_prepared(gradient: ParameterGradient) -> bool:
         or tensor is None
         or tensor.layout is not torch.strided
         or tensor.dtype is not layout[0]
-        or not tensor.is_cpu
+        or tensor.get_device() != layout[3]
         or tensor.shape != layout[1]
         or not (tensor.is_contiguous() if layout[2] is None else tensor.stride() == layout[2])
     ):
         return False
     address = tensor.data_ptr()
+    stream = current_stream(layout[3])
     try:
-        gradient.handle = gradient.prepared.submit(address, address, tensor)  # type: ignore[union-attr]
+        gradient.handle = gradient.prepared.submit(address, address, tensor, stream)  # type: ignore[union-attr]
     except ValueError:
         # Prepared for a job or a process set that is gone; any other reason will come again.
         gradient.forget_prepared()
@@ -101,23 +105,25 @@ def submit_anew(gradient: ParameterGradient, options: ReduceOptions) -> list[Fin
         return [_submit_sparse(gradient, tensor, options)]
     buffer = _buffer_of(gradient, tensor, options)
     shape = memory_shape(buffer.tensor)
-    key = (buffer.tensor.dtype, tuple(shape), buffer.wire_dtype)
+    device = device_of(buffer.tensor)
+    stream = current_stream(device)
+    key = (buffer.tensor.dtype, tuple(shape), buffer.wire_dtype, device)
     if gradient.prepared is None or gradient.prepared_for != key:
         gradient.prepared = _prepare(gradient, buffer, shape, options)
         gradient.prepared_for = key
         gradient.layout = None
     address = buffer.tensor.data_ptr()
     try:
-        gradient.handle = gradient.prepared.submit(address, address, buffer.tensor)
+        gradient.handle = gradient.prepared.submit(address, address, buffer.tensor, stream)
     except ValueError:
         gradient.prepared = _prepare(gradient, buffer, shape, options)
-        gradient.handle = gradient.prepared.submit(address, address, buffer.tensor)
+        gradient.handle = gradient.prepared.submit(address, address, buffer.tensor, stream)
     gradient.submitted = True
     if buffer.finish is not None:
         return [buffer.finish]
     if buffer.tensor is tensor:
         strides = None if tensor.is_contiguous() else tensor.stride()
-        gradient.layout = Layout(tensor.dtype, tensor.shape, strides)
+        gradient.layout = Layout(tensor.dtype, tensor.shape, strides, device)
     return []
 
 
@@ -129,15 +135,15 @@ def submit_group(
     Sparse gradients and gradients that need another wire dtype cannot be part of it, and go alone.
     """
     finishes: list[Finish] = []
-    parts: dict[int, list[tuple[ParameterGradient, Buffer]]] = {}
+    parts: dict[tuple[int, int], list[tuple[ParameterGradient, Buffer]]] = {}
     for gradient in gradients:
         tensor = gradient_of(gradient)
         if tensor.is_sparse and not options.sparse_as_dense:
             finishes.append(_submit_sparse(gradient, tensor, options))
         else:
             buffer = _buffer_of(gradient, tensor, options)
-            parts.setdefault(buffer.wire_dtype, []).append((gradient, buffer))
-    handles = [_submit_part(part, wire, options) for wire, part in parts.items()]
+            parts.setdefault((buffer.wire_dtype, device_of(buffer.tensor)), []).append((gradient, buffer))
+    handles = [_submit_part(part, wire, options) for (wire, _), part in parts.items()]
     finishes += [buffer.finish for part in parts.values() for _, buffer in part if buffer.finish is not None]
     return handles, finishes
 
@@ -162,19 +168,20 @@ def _submit_part(part: Sequence[tuple[ParameterGradient, Buffer]], wire: int, op
     names = group_names("allreduce", part[0][0].name, len(part))
     tensors = [buffer.tensor for _, buffer in part]
     handle = _native.submit_group(
-        ALLREDUCE,
-        options.op,
-        registered_id(options.process_set),
-        wire,
-        schedule_for(part[0][0].parameter.device).progress,
-        options.prescale,
-        options.postscale,
-        [
+        kind=ALLREDUCE,
+        reduce_op=options.op,
+        process_set=registered_id(options.process_set),
+        wire_dtype=wire,
+        progress=schedule_for(part[0][0].parameter.device).progress,
+        prescale=options.prescale,
+        postscale=options.postscale,
+        tensors=[
             (DTYPES[tensor.dtype], memory_shape(tensor), tensor.data_ptr(), tensor.data_ptr(), name)
             for tensor, name in zip(tensors, names, strict=True)
         ],
-        tensors,
-        False,
+        owner=tensors,
+        device=device_of(tensors[0]),
+        stream=current_stream(device_of(tensors[0])),
     )
     for gradient, _ in part:
         gradient.handle = handle
@@ -200,15 +207,15 @@ def _prepare(
     gradient: ParameterGradient, buffer: Buffer, shape: Sequence[int], options: ReduceOptions
 ) -> _native.Prepared:
     return _native.Prepared(
-        ALLREDUCE,
-        DTYPES[buffer.tensor.dtype],
-        options.op,
-        registered_id(options.process_set),
-        0,
-        buffer.wire_dtype,
-        schedule_for(gradient.parameter.device).progress,
-        shape,
-        options.prescale,
-        options.postscale,
-        operation_name("allreduce", gradient.name),
+        kind=ALLREDUCE,
+        dtype=DTYPES[buffer.tensor.dtype],
+        reduce_op=options.op,
+        process_set=registered_id(options.process_set),
+        wire_dtype=buffer.wire_dtype,
+        progress=schedule_for(gradient.parameter.device).progress,
+        shape=shape,
+        prescale=options.prescale,
+        postscale=options.postscale,
+        name=operation_name("allreduce", gradient.name),
+        device=device_of(buffer.tensor),
     )

@@ -134,19 +134,15 @@ def broadcast_(
     handles.take_number()
     address = tensor.data_ptr()
     _native.run(
-        codes.BROADCAST,
-        dtype_code(tensor),
-        codes.SUM,
-        registered_id(process_set),
-        root_rank,
-        codes.NO_WIRE_DTYPE,
-        tensor.shape,
-        address,
-        address,
-        1.0,
-        1.0,
-        None if name is None else f"broadcast.{name}",
-        tensor,
+        kind=codes.BROADCAST,
+        dtype=dtype_code(tensor),
+        process_set=registered_id(process_set),
+        root_rank=root_rank,
+        shape=tensor.shape,
+        input=address,
+        output=address,
+        name=None if name is None else f"broadcast.{name}",
+        owner=tensor,
     )
     return tensor
 

@@ -127,9 +127,15 @@ def run(
     output = target if target.is_cpu else torch.empty_like(target, device="cpu")
     if source.numel():
         _native.run(
-            kind, DTYPES[host.dtype], op, part.process_set, 0, codes.NO_WIRE_DTYPE, shape,
-            host.data_ptr(), output.data_ptr(), 1.0, 1.0, None, (host, output),
-        )  # fmt: skip
+            kind=kind,
+            dtype=DTYPES[host.dtype],
+            reduce_op=op,
+            process_set=part.process_set,
+            shape=shape,
+            input=host.data_ptr(),
+            output=output.data_ptr(),
+            owner=(host, output),
+        )
     if output is not target:
         target.copy_(output)
 

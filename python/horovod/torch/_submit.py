@@ -10,11 +10,18 @@ from collections.abc import Sequence
 import torch
 
 from horovod._core import _native, codes, submit
+from horovod._core.handles import Finish
 from horovod._core.process_sets import ProcessSet
 from horovod._core.submit import Reduction
 
-from ._handles import copy_back, copy_back_all, handles, take_all, take_one
-from ._tensors import check_group, dtype_code, on_host, take, view_of
+from ._devices import is_direct
+from ._handles import copy_back, copy_back_all, handles, order_all, order_one, take_all, take_one
+from ._tensors import check_group, dtype_code, take, usable, view_of
+
+
+def _kept(tensor: torch.Tensor, output: torch.Tensor) -> tuple[Finish | None, object]:
+    """What a handle keeps: on a device also the input, which a stream may still read."""
+    return (None, output) if tensor.is_cpu else (order_one, (output, tensor))
 
 
 def allreduce(
@@ -29,10 +36,10 @@ def allreduce(
     dtype_code(tensor)
     if output is None:
         output = torch.empty_like(tensor, requires_grad=False)
-    if tensor.is_cpu:
+    if is_direct(tensor):
         native = submit.allreduce(view_of(tensor, output), output.data_ptr(), name, reduction, process_set)
-        return handles.keep(number, native, None, output)
-    host = on_host(tensor)
+        return handles.keep(number, native, *_kept(tensor, output))
+    host = usable(tensor)
     native = submit.allreduce(view_of(host), host.data_ptr(), name, reduction, process_set)
     return handles.keep(number, native, copy_back, (output, host))
 
@@ -49,7 +56,7 @@ def grouped_allreduce(
     check_group("allreduce", tensors)
     if outputs is None:
         outputs = [torch.empty_like(tensor, requires_grad=False) for tensor in tensors]
-    hosts = [on_host(tensor) for tensor in tensors]
+    hosts = [usable(tensor) for tensor in tensors]
     pairs = list(zip(outputs, hosts, strict=True))
     is_staged = any(host is not tensor for host, tensor in zip(hosts, tensors, strict=True))
     targets = hosts if is_staged else outputs
@@ -65,14 +72,16 @@ def grouped_allreduce(
     )
     if is_staged:
         return handles.keep(number, native, copy_back_all, pairs)
-    return handles.keep(number, native, None, tuple(outputs))
+    if tensors[0].is_cpu:
+        return handles.keep(number, native, None, tuple(outputs))
+    return handles.keep(number, native, order_all, (tuple(outputs), tuple(tensors)))
 
 
 def allgather(tensor: torch.Tensor, name: str | None, process_set: ProcessSet) -> int:
     """Concatenate along dimension 0."""
     number = handles.take_number()
     dtype_code(tensor)
-    native = submit.allgather(view_of(on_host(tensor)), name, process_set)
+    native = submit.allgather(view_of(usable(tensor)), name, process_set)
     return handles.keep(number, native, take_one, tensor)
 
 
@@ -83,7 +92,7 @@ def grouped_allgather(tensors: Sequence[torch.Tensor], name: str | None, process
     native = submit.group(
         codes.ALLGATHER,
         "allgather",
-        [view_of(on_host(tensor)) for tensor in tensors],
+        [view_of(usable(tensor)) for tensor in tensors],
         [submit.CORE_ALLOCATES] * len(tensors),
         name,
         process_set,
@@ -103,10 +112,10 @@ def broadcast(
     dtype_code(tensor)
     if output is None:
         output = torch.empty_like(tensor, requires_grad=False)
-    if tensor.is_cpu:
+    if is_direct(tensor):
         native = submit.broadcast(view_of(tensor, output), output.data_ptr(), root_rank, name, process_set)
-        return handles.keep(number, native, None, output)
-    host = on_host(tensor)
+        return handles.keep(number, native, *_kept(tensor, output))
+    host = usable(tensor)
     native = submit.broadcast(view_of(host), host.data_ptr(), root_rank, name, process_set)
     return handles.keep(number, native, copy_back, (output, host))
 
@@ -148,7 +157,7 @@ def alltoall(
             as_tensor = torch.tensor(splits, dtype=torch.int32, device="cpu")
             _check_splits(as_tensor)
             rows = as_tensor.tolist()
-    native = submit.alltoall(view_of(on_host(tensor)), rows, name, process_set)
+    native = submit.alltoall(view_of(usable(tensor)), rows, name, process_set)
     return handles.keep(number, native, _finish_alltoall, (tensor, device))
 
 
@@ -158,7 +167,7 @@ def reducescatter(
     """Reduce, and keep this rank's rows."""
     number = handles.take_number()
     dtype_code(tensor)
-    native = submit.reducescatter(view_of(on_host(tensor)), name, reduction, process_set)
+    native = submit.reducescatter(view_of(usable(tensor)), name, reduction, process_set)
     return handles.keep(number, native, take_one, tensor)
 
 
@@ -174,7 +183,7 @@ def grouped_reducescatter(
     native = submit.group(
         codes.REDUCESCATTER,
         "reducescatter",
-        [view_of(on_host(tensor)) for tensor in tensors],
+        [view_of(usable(tensor)) for tensor in tensors],
         [submit.CORE_ALLOCATES] * len(tensors),
         name,
         process_set,

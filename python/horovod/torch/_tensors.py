@@ -1,6 +1,7 @@
 """Conversion between torch tensors and what the core takes: an address, a dtype code, a shape.
 
-The core works on host memory. A tensor on a device is copied to the host and back.
+Tensors in host memory and on CUDA devices are handed over as they are. A tensor on another kind of
+device is copied to the host and back.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch.utils.dlpack import from_dlpack
 
 from horovod._core import _native, codes
 from horovod._core.errors import HorovodInternalError
 from horovod._core.submit import TensorView
+
+from ._devices import HOST, current_stream, device_of, is_direct
+from ._dlpack import from_dlpack
 
 DTYPES: dict[torch.dtype, int] = {
     torch.uint8: codes.UINT8,
@@ -60,13 +63,23 @@ def dtype_code(tensor: torch.Tensor) -> int:
 
 
 def view_of(tensor: torch.Tensor, output: object = None) -> TensorView:
-    """Describe a tensor in host memory; it and the output stay alive until completion."""
-    return TensorView(tensor.data_ptr(), DTYPES[tensor.dtype], tensor.shape, (tensor, output))
+    """Describe a tensor that the core can use; it and the output stay alive until completion."""
+    device = device_of(tensor)
+    if device == HOST:
+        return TensorView(tensor.data_ptr(), DTYPES[tensor.dtype], tensor.shape, (tensor, output))
+    return TensorView(
+        tensor.data_ptr(),
+        DTYPES[tensor.dtype],
+        tensor.shape,
+        (tensor, output),
+        device,
+        current_stream(device),
+    )
 
 
-def on_host(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor itself, or a copy in host memory."""
-    return tensor if tensor.is_cpu else tensor.detach().to("cpu")
+def usable(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor itself, or a copy in host memory where the core cannot use it."""
+    return tensor if is_direct(tensor) else tensor.detach().to("cpu")
 
 
 def check_same_device(operation: str, tensors: Sequence[torch.Tensor]) -> None:
@@ -91,4 +104,4 @@ def take(native: int, index: int, like: torch.Tensor) -> torch.Tensor:
     if output.dtype != like.dtype:
         # The same bytes: not every release of torch reads every dtype from DLPack.
         output = output.view(like.dtype)
-    return output if like.is_cpu else output.to(like.device)
+    return output if output.device == like.device else output.to(like.device)

@@ -99,6 +99,11 @@ def wire_dtype(compression: Any, dtype: torch.dtype, op: int) -> int | None:
 
 
 def group_wire_dtype(compression: Any, tensors: Sequence[torch.Tensor], op: int) -> int | None:
-    """Return how the core is to send all tensors of a group, or None as wire_dtype does."""
+    """Return how the core is to send all tensors of a group, or None as wire_dtype does.
+
+    On a device the framework converts: the core sends what it is given.
+    """
+    if compression is not NoneCompressor and not all(tensor.is_cpu for tensor in tensors):
+        return None
     wires = {wire_dtype(compression, tensor.dtype, op) for tensor in tensors}
     return wires.pop() if len(wires) == 1 else None

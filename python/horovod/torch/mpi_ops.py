@@ -35,7 +35,7 @@ from ._autograd_groups import (
     HorovodGroupedReducescatter,
 )
 from ._gradient_schedule import gradient_schedule
-from ._handles import handles, poll, synchronize
+from ._handles import handles, poll, run_shutdown_hooks, synchronize
 from ._launcher_store import find_store
 from ._movement import (
     allgather,
@@ -110,6 +110,7 @@ def shutdown() -> None:
     """Stop the core on every rank; operations under way fail. `init` may be called again."""
     basics.shutdown()
     handles.reset()
+    run_shutdown_hooks()
 
 
 def join(device: int = -1) -> int:

@@ -47,6 +47,10 @@ _ZEROED_TOO_EARLY = (
 )
 
 
+def _is_elastic() -> bool:
+    return os.environ.get("HOROVOD_ELASTIC") == "1"
+
+
 class _DistributedOptimizer(Optimizer):
     """The methods of the subclass that DistributedOptimizer makes of the user's class.
 
@@ -81,14 +85,20 @@ class _DistributedOptimizer(Optimizer):
                 self._form_groups(groups)
 
     def _takes_part(self) -> bool:
-        is_alone = size() == 1 and os.environ.get("HOROVOD_ELASTIC") != "1"
+        is_alone = size() == 1 and not _is_elastic()
         return bool(self.process_set.included()) and not is_alone
 
     def _form_groups(self, groups: int | list[list[Tensor]]) -> None:
-        """All ranks form the groups in the order of the set's first rank."""
+        """All ranks form the groups in the order of the set's first rank.
+
+        In an elastic job a newcomer makes its optimizer alone, so that the order is that of the
+        parameters, on which the ranks of one program agree.
+        """
         gradients = {gradient.name: gradient for gradient in self._reducer.plan.gradients}
-        root = (self.process_set.ranks or [0])[0]
-        names = broadcast_object(list(gradients), root_rank=root, process_set=self.process_set)
+        names: list[Any] = list(gradients)
+        if not _is_elastic():
+            root = (self.process_set.ranks or [0])[0]
+            names = broadcast_object(names, root_rank=root, process_set=self.process_set)
         if set(names) != set(gradients):
             differing = ", ".join(sorted(set(names) ^ set(gradients)))
             message = f"DistributedOptimizer groups: ranks differ in the parameters {differing}"

@@ -50,8 +50,8 @@ class ShardedOptimizer(torch.optim.Optimizer):
         if op not in (codes.AVERAGE, codes.SUM):
             message = f"ShardedOptimizer: expected op Average or Sum, got {codes.REDUCE_OP_NAMES[op]}"
             raise ValueError(message)
-        number = registered_id(process_set)
-        self._part = Part(number, _native.process_set_rank(number), _native.process_set_size(number))
+        self.process_set = process_set
+        self._part = _part_of(process_set)
         if self._part.size < 1:
             message = "ShardedOptimizer: call hvd.init() first, on a member of the process set"
             raise ValueError(message)
@@ -269,10 +269,52 @@ class ShardedOptimizer(torch.optim.Optimizer):
             if state:
                 self._inner.state[bucket.shard] = state
 
+    # ---- another world
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Rank and size for which the parameters are cut."""
+        return self._part.rank, self._part.size
+
+    def reshard(self) -> None:
+        """Cut the parameters for the ranks there are after shutdown and init; the state is dropped."""
+        self._show_originals()
+        self._is_fresh = False
+        self._consolidated = None
+        self._part = _part_of(self.process_set)
+        self._inner.state.clear()
+        self._scratch.clear()
+        self._buckets = [make_buckets(originals, self._part) for originals in self._originals]
+
+    def shard_states(self) -> list[tuple[Bucket, dict[str, Any]]]:
+        """Each bucket with the state of this rank's shard, which may be changed in place."""
+        return [(bucket, self._inner.state[bucket.shard]) for bucket in self._all_buckets()]
+
+    def clear_shard_states(self) -> None:
+        """Forget the state of this rank's shards."""
+        self._inner.state.clear()
+
+    def group_options(self) -> list[dict[str, Any]]:
+        """Learning rates and other options, by parameter group."""
+        return [
+            {key: value for key, value in group.items() if key != "params"}
+            for group in self._inner.param_groups
+        ]
+
+    def take_group_options(self, options: list[dict[str, Any]]) -> None:
+        """The opposite of group_options."""
+        for group, given in zip(self._inner.param_groups, options, strict=True):
+            group.update(given)
+
     def _numbers(self) -> dict[int, int]:
         """The number of each parameter in a state_dict."""
         everything = [p for originals in self._originals for p in originals]
         return {id(parameter): number for number, parameter in enumerate(everything)}
+
+
+def _part_of(process_set: ProcessSet) -> Part:
+    number = registered_id(process_set)
+    return Part(number, _native.process_set_rank(number), _native.process_set_size(number))
 
 
 def _instance(

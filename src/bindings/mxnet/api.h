@@ -32,8 +32,10 @@ struct Context {
 };
 inline constexpr Context kCpu = {1, 0};
 
-// FnProperty: a queue of its own, ordered by priority.
+// FnProperty: a queue of its own, ordered by priority; or, what is ready is run by the thread that
+// pushes it, and what is not by the thread that computes.
 inline constexpr int kCpuPrioritized = 3;
+inline constexpr int kAsync = 4;
 
 // X(result, name, parameters). Each returns 0 on success; otherwise MXGetLastError has the text.
 #define HVD_MXNET_FUNCTIONS(X)                                                                   \

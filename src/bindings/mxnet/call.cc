@@ -15,6 +15,13 @@ namespace {
 // them.
 thread_local std::string naive_error;
 
+// What this thread is pushing. Only that may be waited for: what else runs here meanwhile has had
+// its turn given by an operation that ends, inside of the core, where nobody may wait.
+thread_local const Call* pushed = nullptr;
+
+// Ranks in step meet within a few microseconds; a late one is not worth the program's time.
+constexpr int64_t kShortWaitNanoseconds = 20'000;
+
 // Calls that MXNet waits for. Never destroyed: the core may end one while the process does.
 struct UnderWay {
   std::mutex mutex;
@@ -69,12 +76,15 @@ std::string Call::push_to_engine() {
   for (const Part& part : parts_) {
     if (!is_shared(part.input.handle(), written)) add_unless_shared(part.input.handle(), read);
   }
+  const int& property = operation_.is_direct != 0 ? kAsync : kCpuPrioritized;
   naive_error.clear();
+  pushed = this;
   if (bindings::NameQueue::instance().enter(*this)) arrive();
   const int failed = api().MXEnginePushAsyncND(
       &Call::on_engine, this, &Call::on_dropped, &kCpu, read.data(), static_cast<int>(read.size()),
-      written.data(), static_cast<int>(written.size()), &kCpuPrioritized, operation_.priority,
+      written.data(), static_cast<int>(written.size()), &property, operation_.priority,
       label_of(operation_.kind), false);
+  pushed = nullptr;
   // The call may be gone; after a failure it has been dropped.
   return failed == 0 ? naive_error : api().MXGetLastError();
 }
@@ -113,7 +123,21 @@ void Call::run() {
   error_ = look();
   if (!error_.empty()) return finish();
   if (engine_ == EngineKind::kNaive) return run_and_wait();
+  if (pushed == this) return submit_and_wait_shortly();
   submit();
+}
+
+void Call::submit_and_wait_shortly() {
+  Lease* const lease = lease_ = new Lease;
+  const hvd_handle handle = submit();  // the call may be gone
+  if (handle == 0) return lease->cancel();
+  static_cast<void>(hvd_wait(handle, kShortWaitNanoseconds));
+  lease->give_back(handle);
+}
+
+void Call::release(hvd_handle handle) {
+  if (lease_ == nullptr) return bindings::Call::release(handle);
+  lease_->give_back(handle);
 }
 
 void Call::run_and_wait() {

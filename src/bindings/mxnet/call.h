@@ -5,6 +5,9 @@
 // order of their pushes: the core takes a name once at a time, and ranks must pair the same ones.
 // An operation therefore waits for two things, its arrays and its turn, and the second submits it.
 //
+// A direct operation whose arrays are ready is submitted by the thread that pushes it, which then
+// waits for a moment: ranks in step are done before another thread would have woken up.
+//
 // Life: MXNet's deleter comes after the completion, and deletes the call. If what the arrays depend
 // on has failed, the deleter comes instead of on_engine(): the call then gives its turn away.
 #pragma once
@@ -16,6 +19,7 @@
 #include "bindings/common/call.h"
 #include "bindings/mxnet/array.h"
 #include "bindings/mxnet/completion.h"
+#include "bindings/mxnet/lease.h"
 #include "bindings/mxnet/operation.h"
 #include "horovod/hvd.h"
 
@@ -59,10 +63,12 @@ class Call final : public bindings::Call {
   void arrive();
   void run();
   void run_and_wait();
+  void submit_and_wait_shortly();
   std::string look();
   void fill(const Part& part, hvd_request& request) const;
 
   void take_results(hvd_handle /*handle*/) override {}
+  void release(hvd_handle handle) override;
   void fail(hvd_status /*status*/, const char* message) override { error_ = message; }
   void end() override;
 
@@ -72,7 +78,8 @@ class Call final : public bindings::Call {
   std::vector<Part> parts_;
   std::string error_;  // empty: none
   Completion completion_;
-  bool is_abandoned_ = false;                  // guarded by the list of calls under way
+  Lease* lease_ = nullptr;     // of the handle, if the thread that submits also waits
+  bool is_abandoned_ = false;  // guarded by the list of calls under way
   bool has_run_ = false, is_dropped_ = false;  // written by the engine, before it arrives
   std::atomic<int> waits_for_{2};              // the last to arrive sees what the other has written
 };

@@ -52,16 +52,16 @@ size_t Reader::index(int index) {
   return static_cast<size_t>(value);
 }
 
-bool Reader::flag(int index) {
+bool Reader::to_flag(PyObject* object) {
   if (failed_) return false;
-  const int value = PyObject_IsTrue(arguments_[index]);
+  const int value = PyObject_IsTrue(object);
   if (value < 0) fail();
   return value > 0;
 }
 
-double Reader::real(int index) {
+double Reader::to_real(PyObject* object) {
   if (failed_) return 0;
-  const double value = PyFloat_AsDouble(arguments_[index]);
+  const double value = PyFloat_AsDouble(object);
   if (value == -1.0 && PyErr_Occurred() != nullptr) fail();
   return value;
 }

@@ -49,8 +49,8 @@ class Reader {
 
   int32_t int32(int index) { return to_int32(arguments_[index]); }
   size_t index(int index);
-  bool flag(int index);
-  double real(int index);
+  bool flag(int index) { return to_flag(arguments_[index]); }
+  double real(int index) { return to_real(arguments_[index]); }
   void* address(int index) { return to_address(arguments_[index]); }
   hvd_handle handle(int index) { return to_handle(arguments_[index]); }
   // Null for None. Valid as long as the argument.
@@ -63,6 +63,8 @@ class Reader {
   // The same for items of a sequence.
   int32_t to_int32(PyObject* object);
   int64_t to_int64(PyObject* object);
+  bool to_flag(PyObject* object);
+  double to_real(PyObject* object);
   void* to_address(PyObject* object);
   hvd_handle to_handle(PyObject* object);
   const char* to_text(PyObject* object);

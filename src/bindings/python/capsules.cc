@@ -60,14 +60,15 @@ const DlDataType* dl_type(int32_t dtype) {
   return &kTypes[dtype];
 }
 
-PyObject* make_capsule(Memory memory, int32_t dtype, std::span<const int64_t> shape) {
+PyObject* make_capsule(Memory memory, int32_t dtype, std::span<const int64_t> shape,
+                       int32_t device) {
   auto owned = std::make_unique<OwnedTensor>();
   owned->memory = memory;
   owned->shape.assign(shape.begin(), shape.end());
   owned->strides = row_major(owned->shape);
   DlTensor& tensor = owned->managed.tensor;
   tensor.data = memory.data;
-  tensor.device = {kDlCpu, 0};
+  tensor.device = device < 0 ? DlDevice{kDlCpu, 0} : DlDevice{kDlCuda, device};
   tensor.ndim = static_cast<int32_t>(owned->shape.size());
   tensor.dtype = *dl_type(dtype);
   tensor.shape = owned->shape.data();

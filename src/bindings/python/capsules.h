@@ -23,6 +23,8 @@ struct Memory {
 // Null: no dtype of hvd.h.
 const DlDataType* dl_type(int32_t dtype);
 // Takes the memory over, also on failure. A new reference, or null with an exception set.
-PyObject* make_capsule(Memory memory, int32_t dtype, std::span<const int64_t> shape);
+// `device`: number of the GPU that the memory belongs to; -1: host memory.
+PyObject* make_capsule(Memory memory, int32_t dtype, std::span<const int64_t> shape,
+                       int32_t device = -1);
 
 }  // namespace hvd::python

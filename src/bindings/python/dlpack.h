@@ -5,7 +5,7 @@
 
 namespace hvd::python {
 
-inline constexpr int32_t kDlCpu = 1;
+inline constexpr int32_t kDlCpu = 1, kDlCuda = 2;
 
 enum DlCode : uint8_t { kDlInt = 0, kDlUint = 1, kDlFloat = 2, kDlBfloat = 4, kDlBool = 6 };
 

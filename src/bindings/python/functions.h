@@ -14,6 +14,7 @@ namespace hvd::python {
 
 using Arguments = PyObject* const*;
 using Function = PyObject* (*)(Arguments);
+using KeywordFunction = PyObject* (*)(Arguments values, Py_ssize_t positional, PyObject* names);
 
 // errors.cc
 PyObject* set_error_class(Arguments);
@@ -33,10 +34,16 @@ PyObject* cross_size(Arguments);
 PyObject* is_homogeneous(Arguments);
 PyObject* mpi_threads(Arguments);
 
-// submissions.cc
-PyObject* submit(Arguments);
-PyObject* run(Arguments);
-PyObject* submit_group(Arguments);
+// elastic.cc
+PyObject* elastic_is_active(Arguments);
+PyObject* elastic_epoch(Arguments);
+PyObject* elastic_look(Arguments);
+PyObject* elastic_report(Arguments);
+
+// submissions.cc. The first three take keywords, see request_arguments.h.
+PyObject* submit(Arguments values, Py_ssize_t positional, PyObject* names);
+PyObject* run(Arguments values, Py_ssize_t positional, PyObject* names);
+PyObject* submit_group(Arguments values, Py_ssize_t positional, PyObject* names);
 PyObject* barrier(Arguments);
 PyObject* join(Arguments);
 
@@ -56,6 +63,9 @@ PyObject* next_completed(Arguments);
 PyObject* output_shape(Arguments);
 PyObject* received_splits(Arguments);
 PyObject* take_output(Arguments);
+PyObject* order(Arguments);
+PyObject* nccl_version(Arguments);
+PyObject* device_count(Arguments);
 PyObject* buffer_alloc(Arguments);
 PyObject* buffer_contains(Arguments);
 
@@ -107,7 +117,14 @@ PyObject* entry(PyObject* /*module*/, Arguments arguments, Py_ssize_t given) {
   return without_exceptions([&] { return function(arguments); });
 }
 
-// The same where the last arguments may be left out: they are None.
+// What METH_FASTCALL | METH_KEYWORDS calls.
+template <KeywordFunction function>
+PyObject* keyword_entry(PyObject* /*module*/, Arguments values, Py_ssize_t positional,
+                        PyObject* names) {
+  return without_exceptions([&] { return function(values, positional, names); });
+}
+
+// As entry(), where the last arguments may be left out: they are None.
 template <Function function, Py_ssize_t least, Py_ssize_t most>
 PyObject* entry(PyObject* /*module*/, Arguments arguments, Py_ssize_t given) {
   if (given > most || given < least) {

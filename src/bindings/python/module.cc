@@ -1,6 +1,7 @@
 // The module horovod._core._native. Its stub, python/horovod/_core/_native.pyi, is its
 // documentation.
 #include "bindings/python/functions.h"
+#include "bindings/python/request_arguments.h"
 
 namespace hvd::python {
 namespace {
@@ -19,9 +20,18 @@ PyMethodDef method(const char* name) {
           nullptr};
 }
 
+template <KeywordFunction function>
+PyMethodDef keyword_method(const char* name) {
+  auto* const call = &keyword_entry<function>;
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)),
+          METH_FASTCALL | METH_KEYWORDS, nullptr};
+}
+
 PyMethodDef methods[] = {
     method<set_error_class, 1>("set_error_class"),
     method<version, 0>("version"),
+    method<nccl_version, 0>("nccl_version"),
+    method<device_count, 0>("device_count"),
     method<library_path, 0>("library_path"),
     method<capabilities, 0>("capabilities"),
     method<status_names, 0>("status_names"),
@@ -37,12 +47,17 @@ PyMethodDef methods[] = {
     method<cross_size, 0>("cross_size"),
     method<is_homogeneous, 0>("is_homogeneous"),
     method<mpi_threads, 0>("mpi_threads"),
-    method<submit, 16>("submit"),
-    method<run, 13>("run"),
-    method<submit_group, 10>("submit_group"),
+    method<elastic_is_active, 0>("elastic_is_active"),
+    method<elastic_epoch, 0>("elastic_epoch"),
+    method<elastic_look, 0>("elastic_look"),
+    method<elastic_report, 2>("elastic_report"),
+    keyword_method<submit>("submit"),
+    keyword_method<run>("run"),
+    keyword_method<submit_group>("submit_group"),
     method<poll, 1>("poll"),
     method<wait, 2>("wait"),
     method<wait_many, 2>("wait_many"),
+    method<order, 2>("order"),
     method<release, 1>("release"),
     method<next_completed, 1>("next_completed"),
     method<output_shape, 2>("output_shape"),
@@ -83,6 +98,7 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 }  // namespace hvd::python
 
 PyMODINIT_FUNC PyInit__native() {  // NOLINT: the name that the interpreter looks for
+  if (!hvd::python::intern_field_names()) return nullptr;
   PyObject* const module = PyModule_Create(&hvd::python::definition);
   if (module == nullptr) return nullptr;
   PyObject* const type = hvd::python::make_prepared_type(module);

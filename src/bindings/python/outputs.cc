@@ -72,7 +72,22 @@ PyObject* take_output(Arguments arguments) {
     status = hvd_output_take(handle, index, &memory.data);
     if (status != HVD_OK) return raise_last(status);
   }
-  return make_capsule(memory, output.dtype, {output.shape, static_cast<size_t>(output.ndim)});
+  return make_capsule(memory, output.dtype, {output.shape, static_cast<size_t>(output.ndim)},
+                      output.device);
+}
+
+PyObject* nccl_version(Arguments) { return PyLong_FromLong(hvd_nccl_version()); }
+
+PyObject* device_count(Arguments) { return PyLong_FromLong(hvd_device_count()); }
+
+PyObject* order(Arguments arguments) {
+  Reader reader(arguments);
+  const hvd_handle handle = reader.handle(0);
+  void* const stream = reader.address(1);
+  if (reader.failed()) return nullptr;
+  const hvd_status status = hvd_order(handle, stream);
+  if (status != HVD_OK) return raise_last(status);
+  Py_RETURN_NONE;
 }
 
 PyObject* buffer_alloc(Arguments arguments) {
@@ -82,7 +97,8 @@ PyObject* buffer_alloc(Arguments arguments) {
   const int32_t dtype = reader.int32(1);
   if (reader.failed()) return nullptr;
   const DlDataType* const type = dl_type(dtype);
-  if (type == nullptr) return PyErr_Format(PyExc_ValueError, "buffer: %d is no dtype", dtype);
+  if (type == nullptr)
+    return PyErr_Format(PyExc_ValueError, "buffer: dtype %d is not valid", dtype);
   size_t bytes = 0;
   if (!bytes_of(shape, type->bits / 8u, bytes)) {
     return PyErr_Format(PyExc_ValueError, "buffer: no tensor can have the shape %R",

@@ -4,6 +4,7 @@
 #include "bindings/python/arguments.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/handles.h"
+#include "bindings/python/request_arguments.h"
 #include "bindings/python/running.h"
 
 namespace hvd::python {
@@ -14,27 +15,13 @@ struct Prepared {
       hvd_prepared* prepared;
 };
 
-constexpr Py_ssize_t kFieldCount = 11;
-constexpr Py_ssize_t kSubmitArguments = 3;
+constexpr Py_ssize_t kSubmitArguments = 3;  // and the stream of a device
+constexpr Signature kPrepare = {
+    "Prepared", fields(Field::kKind, Field::kDtype, Field::kShape),
+    fields(Field::kReduceOp, Field::kProcessSet, Field::kRootRank, Field::kWireDtype,
+           Field::kProgress, Field::kPrescale, Field::kPostscale, Field::kName, Field::kDevice)};
 
-hvd_prepared* prepare(Reader& reader) {
-  hvd_request request;
-  hvd_request_init(&request);
-  Shape shape;
-  request.kind = reader.int32(0);
-  request.dtype = reader.int32(1);
-  request.reduce_op = reader.int32(2);
-  request.process_set = reader.int32(3);
-  request.root_rank = reader.int32(4);
-  request.wire_dtype = reader.int32(5);
-  request.progress = reader.int32(6);
-  reader.shape(7, shape);
-  request.prescale = reader.real(8);
-  request.postscale = reader.real(9);
-  request.name = reader.text(10);
-  if (reader.failed()) return nullptr;
-  request.shape = shape.data();
-  request.ndim = shape.count();
+hvd_prepared* prepare(const hvd_request& request) {
   hvd_prepared* prepared = nullptr;
   const hvd_status status = hvd_prepare(&request, 1, &prepared);
   if (status == HVD_OK) return prepared;
@@ -42,17 +29,11 @@ hvd_prepared* prepare(Reader& reader) {
   return nullptr;
 }
 
-PyObject* make(PyTypeObject* type, PyObject* tuple, PyObject* keywords) {
-  if (keywords != nullptr && PyDict_Size(keywords) != 0) {
-    PyErr_SetString(PyExc_TypeError, "Prepared takes no keyword arguments");
-    return nullptr;
-  }
-  if (!has_count(PyTuple_Size(tuple), kFieldCount)) return nullptr;
-  PyObject* items[kFieldCount];
-  for (Py_ssize_t i = 0; i < kFieldCount; ++i) items[i] = PyTuple_GetItem(tuple, i);
+PyObject* make(PyTypeObject* type, PyObject* positional, PyObject* keywords) {
   return without_exceptions([&]() -> PyObject* {
-    Reader reader(items);
-    hvd_prepared* const prepared = prepare(reader);
+    RequestArguments arguments(kPrepare);
+    if (!arguments.read(positional, keywords)) return nullptr;
+    hvd_prepared* const prepared = prepare(arguments.request());
     if (prepared == nullptr) return nullptr;
     const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
     auto* const self = reinterpret_cast<Prepared*>(allocate(type, 0));
@@ -80,13 +61,17 @@ hvd_status submit_with(hvd_prepared* prepared, const void* input, void* output, 
 }
 
 PyObject* submit_prepared(PyObject* self, Arguments arguments, Py_ssize_t given) {
-  if (!has_count(given, kSubmitArguments)) return nullptr;
+  const bool has_stream = given == kSubmitArguments + 1;
+  if (!has_stream && !has_count(given, kSubmitArguments)) return nullptr;
   return without_exceptions([&]() -> PyObject* {
     Reader reader(arguments);
     const void* const input = reader.address(0);
     void* const output = reader.address(1);
+    void* const stream = has_stream ? reader.address(3) : nullptr;
     if (reader.failed()) return nullptr;
     Handles::instance().sweep();
+    if (has_stream)
+      (void)hvd_prepared_set_stream(reinterpret_cast<Prepared*>(self)->prepared, stream);
     hvd_handle handle = 0;
     const hvd_status status =
         submit_with(reinterpret_cast<Prepared*>(self)->prepared, input, output, &handle);
@@ -118,7 +103,8 @@ PyCFunction as_method(PyObject* (*function)(PyObject*, Arguments, Py_ssize_t)) {
 PyObject* make_prepared_type(PyObject* module) {
   static PyMethodDef methods[] = {
       {"submit", as_method(submit_prepared), METH_FASTCALL,
-       "submit($self, input, output, owner, /)\n--\n\nHandle of an asynchronous submission."},
+       "submit($self, input, output, owner, stream=0, /)\n--\n\nHandle of an asynchronous "
+       "submission."},
       {"run", as_method(run_prepared), METH_FASTCALL,
        "run($self, input, output, owner, /)\n--\n\nSubmits and waits in one call."},
       {nullptr, nullptr, 0, nullptr}};

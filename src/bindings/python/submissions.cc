@@ -5,14 +5,31 @@
 #include <vector>
 
 #include "bindings/python/arguments.h"
-#include "bindings/python/completions.h"
 #include "bindings/python/errors.h"
 #include "bindings/python/handles.h"
+#include "bindings/python/request_arguments.h"
 #include "bindings/python/running.h"
 #include "bindings/python/waiting.h"
 
 namespace hvd::python {
 namespace {
+
+constexpr FieldSet kReduction =
+    fields(Field::kReduceOp, Field::kWireDtype, Field::kPrescale, Field::kPostscale);
+constexpr Signature kSubmit = {
+    "submit", fields(Field::kKind, Field::kDtype, Field::kShape, Field::kInput, Field::kOwner),
+    kReduction | fields(Field::kProcessSet, Field::kRootRank, Field::kProgress, Field::kOutput,
+                        Field::kSplits, Field::kName, Field::kNotify, Field::kDevice,
+                        Field::kStream)};
+constexpr Signature kRun = {
+    "run",
+    fields(Field::kKind, Field::kDtype, Field::kShape, Field::kInput, Field::kOutput,
+           Field::kOwner),
+    kReduction | fields(Field::kProcessSet, Field::kRootRank, Field::kName)};
+constexpr Signature kSubmitGroup = {
+    "submit_group", fields(Field::kKind, Field::kTensors, Field::kOwner),
+    kReduction | fields(Field::kProcessSet, Field::kProgress, Field::kNotify, Field::kDevice,
+                        Field::kStream)};
 
 hvd_request empty_request() {
   hvd_request request;
@@ -33,80 +50,33 @@ PyObject* submit_requests(const hvd_request* requests, size_t count, PyObject* o
 
 }  // namespace
 
-PyObject* submit(Arguments arguments) {
-  Reader reader(arguments);
-  hvd_request request = empty_request();
-  Shape shape;
-  Numbers splits;
-  request.kind = reader.int32(0);
-  request.dtype = reader.int32(1);
-  request.reduce_op = reader.int32(2);
-  request.process_set = reader.int32(3);
-  request.root_rank = reader.int32(4);
-  request.wire_dtype = reader.int32(5);
-  request.progress = reader.int32(6);
-  reader.shape(7, shape);
-  request.input = reader.address(8);
-  request.output = reader.address(9);
-  request.prescale = reader.real(10);
-  request.postscale = reader.real(11);
-  if (!reader.is_none(12)) {
-    reader.numbers(12, splits);
-    request.splits = splits.data();
-    request.splits_count = splits.count();
-  }
-  request.name = reader.text(13);
-  if (reader.flag(15)) request.on_complete = report_completion;
-  if (reader.failed()) return nullptr;
-  request.shape = shape.data();
-  request.ndim = shape.count();
-  return submit_requests(&request, 1, reader.object(14));
+PyObject* submit(Arguments values, Py_ssize_t positional, PyObject* names) {
+  RequestArguments arguments(kSubmit);
+  if (!arguments.read(values, positional, names)) return nullptr;
+  return submit_requests(&arguments.request(), 1, arguments.owner());
 }
 
-PyObject* run(Arguments arguments) {
-  Reader reader(arguments);
-  hvd_request request = empty_request();
-  Shape shape;
-  request.kind = reader.int32(0);
-  request.dtype = reader.int32(1);
-  request.reduce_op = reader.int32(2);
-  request.process_set = reader.int32(3);
-  request.root_rank = reader.int32(4);
-  request.wire_dtype = reader.int32(5);
-  reader.shape(6, shape);
-  request.input = reader.address(7);
-  request.output = reader.address(8);
-  request.prescale = reader.real(9);
-  request.postscale = reader.real(10);
-  request.name = reader.text(11);
-  if (reader.failed()) return nullptr;
-  request.shape = shape.data();
-  request.ndim = shape.count();
-  return run_to_end([&](hvd_handle* out) { return hvd_submit(&request, out); }, reader.object(12));
+PyObject* run(Arguments values, Py_ssize_t positional, PyObject* names) {
+  RequestArguments arguments(kRun);
+  if (!arguments.read(values, positional, names)) return nullptr;
+  return run_to_end([&](hvd_handle* out) { return hvd_submit(&arguments.request(), out); },
+                    arguments.owner());
 }
 
-PyObject* submit_group(Arguments arguments) {
-  Reader reader(arguments);
-  hvd_request common = empty_request();
-  common.kind = reader.int32(0);
-  common.reduce_op = reader.int32(1);
-  common.process_set = reader.int32(2);
-  common.wire_dtype = reader.int32(3);
-  common.progress = reader.int32(4);
-  common.prescale = reader.real(5);
-  common.postscale = reader.real(6);
-  if (reader.flag(9)) common.on_complete = report_completion;
-
+PyObject* submit_group(Arguments values, Py_ssize_t positional, PyObject* names) {
+  RequestArguments arguments(kSubmitGroup);
+  if (!arguments.read(values, positional, names)) return nullptr;
+  Reader& reader = arguments.reader();
   std::vector<hvd_request> requests;
   std::deque<Shape> shapes;  // requests point into it
-  reader.for_each(reader.object(7), [&](PyObject* item) {
+  reader.for_each(arguments.tensors(), [&](PyObject* item) {
     constexpr Py_ssize_t kFields = 5;
     if (PyTuple_Check(item) == 0 || PyTuple_Size(item) != kFields) {
       reader.reject("tensor of a group: expected (dtype, shape, input, output, name), got %R",
                     item);
       return;
     }
-    hvd_request& request = requests.emplace_back(common);
+    hvd_request& request = requests.emplace_back(arguments.request());
     Shape& shape = shapes.emplace_back();
     request.dtype = reader.to_int32(PyTuple_GetItem(item, 0));
     reader.to_list(PyTuple_GetItem(item, 1), shape);
@@ -117,7 +87,7 @@ PyObject* submit_group(Arguments arguments) {
     request.ndim = shape.count();
   });
   if (reader.failed()) return nullptr;
-  return submit_requests(requests.data(), requests.size(), reader.object(8));
+  return submit_requests(requests.data(), requests.size(), arguments.owner());
 }
 
 PyObject* barrier(Arguments arguments) {

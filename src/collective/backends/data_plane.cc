@@ -23,6 +23,11 @@ Status DataPlane::add(Work& work) {
   return Status::ok();
 }
 
+std::string_view DataPlane::activity(const Work& work) const {
+  const auto chosen = select(traits_of(work), candidates_);
+  return chosen ? backends_[*chosen]->activity() : std::string_view("SHM");
+}
+
 std::string DataPlane::explain(const Work& work) const {
   return explain_route(traits_of(work), candidates_);
 }

@@ -24,6 +24,8 @@ class DataPlane {
   // Gives the work to the backend that select() names. PRECONDITION_ERROR: there is none; the text
   // names the work and what the backends lack.
   Status add(Work& work);
+  // Of the backend that such a work would go to; see Backend::activity().
+  std::string_view activity(const Work& work) const;
   // Where such a work would go, and why, for people.
   std::string explain(const Work& work) const;
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "collective/backend.h"
+#include "collective/gloo/domain.h"
+#include "collective/gpu/options.h"
 #include "collective/hosts/host_link.h"
 #include "collective/shared_memory/link.h"
 
@@ -14,8 +16,10 @@ namespace hvd::collective {
 
 // What there is to move data with in one channel.
 struct Surroundings {
-  shared_memory::Link& local;  // to the members of this host
-  hosts::HostLink* hosts;      // to those of other hosts; null: there are none
+  shared_memory::Link& local;    // to the members of this host
+  hosts::HostLink* hosts;        // to those of other hosts; null: there are none
+  gloo::Domain* gloo = nullptr;  // null: the job does not use Gloo
+  gpu::Options gpu{};
 };
 
 // Null: nothing for this channel.

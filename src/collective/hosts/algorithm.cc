@@ -31,9 +31,13 @@ WorkSize size_of(const Work& work) {
   return size;
 }
 
-Algorithm choose_algorithm(uint64_t block_bytes, int host_count) {
+Algorithm choose_algorithm(uint64_t block_bytes, int host_count, uint64_t one_shot_bytes) {
   const auto others = static_cast<uint64_t>(host_count - 1);
-  return block_bytes * others <= kOneShotBytes ? Algorithm::kOneShot : Algorithm::kDirect;
+  return block_bytes * others <= one_shot_bytes ? Algorithm::kOneShot : Algorithm::kDirect;
+}
+
+uint64_t one_shot_bytes_for(const Cut& cut) {
+  return cut.one_shot_bytes > 0 ? cut.one_shot_bytes : kOneShotBytes;
 }
 
 size_t block_bytes_for(int host_count, size_t part_bytes) {

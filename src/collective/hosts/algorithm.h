@@ -25,7 +25,9 @@ struct WorkSize {
 // All blocks of a work go by the ring, or none.
 bool goes_by_ring(const WorkSize& work, int host_count);
 // One shot or direct, where it does not.
-Algorithm choose_algorithm(uint64_t block_bytes, int host_count);
+// `one_shot_bytes`: sent by one host to all others.
+Algorithm choose_algorithm(uint64_t block_bytes, int host_count, uint64_t one_shot_bytes);
+uint64_t one_shot_bytes_for(const Cut& cut);
 
 // Of all runs of a work.
 WorkSize size_of(const Work& work);

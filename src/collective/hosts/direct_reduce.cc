@@ -43,8 +43,8 @@ class DirectReduce final : public HostReduce {
     Flight& flight = flights_[started_ % in_flight()];
     flight.block = block;
     const Numeric& n = block.run->numeric;
-    flight.one_shot =
-        choose_algorithm(block.count * n.slot_bytes(), host_count_) == Algorithm::kOneShot;
+    flight.one_shot = choose_algorithm(block.count * n.slot_bytes(), host_count_,
+                                       sequence_.one_shot_bytes) == Algorithm::kOneShot;
     flight.is_staged = !n.is_plain();
     block.run->for_range(block.first, block.count,
                          [&](const std::byte* in, std::byte* out, uint64_t, uint64_t) {
@@ -120,9 +120,9 @@ class DirectReduce final : public HostReduce {
   void reserve(Flight& flight) {
     // The first area of a flight holds contributions: H - 1 parts, or in a one-shot block H - 1
     // small blocks.
-    const size_t received_bytes =
-        std::max(area_bytes_, static_cast<size_t>(host_count_) *
-                                  std::min<size_t>(area_bytes_, (16 << 10) + kCacheLine));
+    const size_t received_bytes = std::max(
+        area_bytes_, static_cast<size_t>(host_count_) *
+                         std::min<size_t>(area_bytes_, sequence_.one_shot_bytes + kCacheLine));
     const size_t each = received_bytes + 2 * area_bytes_;
     std::byte* memory = hosts_.scratch(in_flight() * each);
     flight.received = memory + static_cast<size_t>(&flight - flights_.data()) * received_bytes;

@@ -47,8 +47,9 @@ void HostLink::begin_work(uint32_t kind, uint64_t bytes, Guard guard) {
   paced_ = {};
 }
 
-Pace HostLink::begin_paced_work(uint32_t kind, uint64_t bytes) {
+Pace HostLink::begin_paced_work(uint32_t kind, uint64_t bytes, Cut::Pace given) {
   begin_work(kind, bytes);
+  if (given != Cut::Pace::kOwn) return given == Cut::Pace::kDeep ? Pace::kDeep : Pace::kLockstep;
   const int size_class = pace_class_of(bytes);
   if (options_.pace.has_value()) return *options_.pace;
   if (size_class < 0) return Pace::kLockstep;

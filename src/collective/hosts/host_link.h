@@ -18,6 +18,7 @@
 
 #include "collective/hosts/layout.h"
 #include "collective/hosts/pace.h"
+#include "collective/work.h"
 #include "net/mesh.h"
 
 namespace hvd::collective::hosts {
@@ -52,7 +53,8 @@ class HostLink {
   // The same for a work whose blocks may overlap, and how far they shall. In such a work the member
   // on the first host sends something to every other one of its lane. It alone decides; what it
   // says with one work holds from the next one on. finish_paced_work() says that the work is done.
-  Pace begin_paced_work(uint32_t kind, uint64_t bytes);
+  // A pace that the work brings along is agreed already.
+  Pace begin_paced_work(uint32_t kind, uint64_t bytes, Cut::Pace given = Cut::Pace::kOwn);
   void finish_paced_work();
 
   // The memory must stay until the position is reached. Empty memory is fine.

@@ -24,6 +24,7 @@ struct BlockSequence {
   size_t largest_bytes = 0;  // of a block, as it travels
   WorkSize work;             // decides on the algorithm
   PaceShape pace = shape_of(Pace::kLockstep);
+  uint64_t one_shot_bytes = one_shot_bytes_for({});
 };
 
 class HostReduce {

@@ -25,10 +25,10 @@ constexpr int kTurnsPerAdvance = 16;
 
 // For works between streams; a ring has an overlap of its own. `lane` is what one lane has of all
 // bytes.
-Pace begin(HostLink& hosts, WorkKind kind, const WorkSize& lane, uint64_t bytes) {
-  const auto number = static_cast<uint32_t>(kind);
+Pace begin(HostLink& hosts, const Work& work, const WorkSize& lane, uint64_t bytes) {
+  const auto number = static_cast<uint32_t>(work.kind);
   if (!goes_by_ring(lane, hosts.layout().host_count()))
-    return hosts.begin_paced_work(number, bytes);
+    return hosts.begin_paced_work(number, bytes, work.cut.pace);
   hosts.begin_work(number, bytes);
   return Pace::kLockstep;
 }
@@ -77,7 +77,8 @@ class FlatReduce final : public Task {
         {.block_count = blocks_,
          .largest_bytes = static_cast<size_t>(std::min<uint64_t>(size.bytes, way.block_bytes)),
          .work = size,
-         .pace = way.pace});
+         .pace = way.pace,
+         .one_shot_bytes = one_shot_bytes_for(work.cut)});
   }
 
   Progress advance() override {
@@ -115,19 +116,20 @@ class TwoLevelReduce final : public Task {
   TwoLevelReduce(Link& local, HostLink& hosts, Work& work)
       : local_(local),
         hosts_(hosts),
-        walk_(work, kSlotBytes),
+        walk_(work, work.cut.chunk(kSlotBytes)),
         chunks_(static_cast<uint32_t>(walk_.count_all())) {
     WorkSize size = size_of(work);
     const uint64_t bytes = size.bytes;
     size.bytes /= static_cast<uint64_t>(lanes());  // what a lane has
     if (goes_by_ring(size, hosts.layout().host_count())) order_ = HostOrder::kRing;
-    const Pace pace = begin(hosts, work.kind, size, bytes);
+    const Pace pace = begin(hosts, work, size, bytes);
     if (!hosts.is_lane()) return;
     network_ = make_host_reduce(
         hosts, {.block_count = chunks_,
                 .largest_bytes = kSlotBytes / static_cast<size_t>(lanes()) + kCacheLine,
                 .work = size,
-                .pace = shape_of(pace)});
+                .pace = shape_of(pace),
+                .one_shot_bytes = one_shot_bytes_for(work.cut)});
   }
 
   Progress advance() override {
@@ -259,7 +261,8 @@ std::unique_ptr<HostReduce> make_host_reduce(HostLink& hosts, const BlockSequenc
 std::unique_ptr<Task> make_reduce(Link& local, HostLink& hosts, Work& work) {
   if (hosts.layout().size() == hosts.layout().host_count()) {
     const WorkSize size = size_of(work);
-    const PaceShape pace = shape_of(begin(hosts, work.kind, size, size.bytes));
+    PaceShape pace = shape_of(begin(hosts, work, size, size.bytes));
+    if (work.cut.part_bytes > 0) pace.part_bytes = work.cut.part_bytes;
     return make_flat_reduce(
         hosts, work,
         {.pace = pace,

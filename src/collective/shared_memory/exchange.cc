@@ -49,7 +49,9 @@ class ExchangeTask final : public Task {
     const Exchange& x = now();
     const auto cells =
         static_cast<size_t>(x.same_block_for_all ? 1 : std::max(1, link_.size() - 1));
-    cell_bytes_ = kSlotBytes / cells / kCacheLine * kCacheLine;
+    // Of at least a line, whatever it is cut into: 256 members share 16 KiB.
+    cell_bytes_ =
+        std::max(work_.cut.chunk(kSlotBytes) / cells / kCacheLine, size_t{1}) * kCacheLine;
     rounds_ = static_cast<uint32_t>((x.largest_block_bytes + cell_bytes_ - 1) / cell_bytes_);
     sends_ = false;
     for (int to = 0; to < link_.size(); ++to)

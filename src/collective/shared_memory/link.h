@@ -18,6 +18,8 @@
 namespace hvd::collective::shared_memory {
 
 inline constexpr size_t kPairChunkBytes = 128 << 10;  // of which each rank owns a half
+// A ring holds three live chunks and what is lost at its end: a slot is a quarter of it at most.
+inline constexpr size_t kMostPairChunkBytes = 192 << 10;
 inline constexpr size_t kPairRingBytes = 512 << 10;
 inline constexpr size_t kStagingBytes = 512 << 10;
 

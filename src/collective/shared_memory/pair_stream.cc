@@ -19,9 +19,11 @@ uint32_t PairStream::take_slot(size_t bytes) {
 }
 
 void PairStream::append(Work& work) {
+  const size_t chunk_bytes =
+      work.cut.chunk_bytes == 0 ? kPairChunkBytes : work.cut.chunk(kMostPairChunkBytes);
   for (size_t r = 0; r < work.run_count; ++r) {
     const Run& run = work.runs[r];
-    const uint64_t step = kPairChunkBytes / run.numeric.slot_bytes();
+    const uint64_t step = chunk_bytes / run.numeric.slot_bytes();
     for (uint64_t first = 0; first < run.count; first += step) {
       const auto count = static_cast<uint32_t>(std::min(step, run.count - first));
       chunks_.push_back({&run, nullptr, first, count, 0});

@@ -56,7 +56,8 @@ class StagedReduce final : public Task {
       first_ = 0;
     }
     if (run_ == work_.run_count) return false;
-    count_ = std::min<uint64_t>(kStagingBytes / run().numeric.slot_bytes(), run().count - first_);
+    count_ = std::min<uint64_t>(work_.cut.chunk(kStagingBytes) / run().numeric.slot_bytes(),
+                                run().count - first_);
     return true;
   }
 

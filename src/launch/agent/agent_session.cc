@@ -121,6 +121,16 @@ void AgentSession::take(const Frame& frame) {
         signal_ranks(static_cast<AgentSignal>(static_cast<uint8_t>(frame.payload.front())));
       }
       break;
+    case FrameKind::kMessage:
+      if (const auto message = decode_message(frame.payload); message && workers_) {
+        workers_->send_message(message->worker, std::string(message->bytes));
+      }
+      break;
+    case FrameKind::kKillOne:
+      if (const auto worker = decode_number(frame.payload); worker && workers_) {
+        workers_->kill_one(static_cast<int32_t>(*worker));
+      }
+      break;
     case FrameKind::kInput:
       take_input(frame.payload);
       break;
@@ -155,7 +165,8 @@ Status AgentSession::prepare(const std::string& payload) {
                      .command = message.command,
                      .ranks = {},
                      .key = message.key,
-                     .first_stdin = -1};
+                     .first_stdin = -1,
+                     .is_elastic = message.is_elastic};
   const auto set_all = [](EnvironmentList& environment, const EnvironmentList& values) {
     for (const std::string& entry : values) {
       const size_t equals = entry.find('=');
@@ -246,6 +257,10 @@ void AgentSession::on_output(int32_t rank, OutputStream stream, std::string_view
 
 void AgentSession::on_output_end(int32_t rank, OutputStream stream) {
   send(FrameKind::kOutputEnd, encode(OutputMessage{rank, stream, {}}));
+}
+
+void AgentSession::on_message(int32_t rank, std::string_view bytes) {
+  send(FrameKind::kMessage, encode(ElasticMessage{rank, bytes}));
 }
 
 void AgentSession::on_exit(const WorkerExit& exit) { send(FrameKind::kExit, encode(exit)); }

@@ -34,6 +34,7 @@ class AgentSession final : private WorkerEvents {
   void on_output(int32_t rank, OutputStream stream, std::string_view bytes) override;
   void on_output_end(int32_t rank, OutputStream stream) override;
   void on_exit(const WorkerExit& exit) override;
+  void on_message(int32_t rank, std::string_view bytes) override;
 
   void turn();
   void send(FrameKind kind, std::string_view payload);

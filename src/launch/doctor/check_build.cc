@@ -1,17 +1,16 @@
 #include "launch/doctor/check_build.h"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "device/driver.h"
+#include "device/nccl_api.h"
+#include "launch/doctor/gloo_facts.h"
 #include "launch/os/command_path.h"
 #include "launch/os/run_program.h"
-#include "launch/plan/prepare.h"
 
 namespace hvd::launch {
 namespace {
@@ -29,15 +28,20 @@ void append_section(std::string& text, std::string_view title,
   }
 }
 
-// The one that this program was installed with comes first: its environment need not be activated.
-std::vector<std::string> pythons_to_ask() {
-  std::vector<std::string> pythons;
-  if (const auto own = own_executable()) {
-    const std::filesystem::path beside = std::filesystem::path(*own).replace_filename("python");
-    if (::access(beside.c_str(), X_OK) == 0) pythons.push_back(beside.string());
+// NCCL is of use where there is a GPU; the reason is for --verbose.
+bool can_use_nccl(const EnvironmentList& environment, std::vector<std::string>& notes) {
+  const Environment variables = [&](const char* name) { return get_variable(environment, name); };
+  const auto driver = device::Driver::load(variables);
+  if (!driver) {
+    notes.push_back(driver.status().message());
+    return false;
   }
-  pythons.insert(pythons.end(), {"python", "python3"});
-  return pythons;
+  notes.push_back(concat((*driver)->device_count(), " GPUs by ", (*driver)->path()));
+  const auto nccl = device::NcclApi::load(variables);
+  notes.push_back(
+      nccl ? concat("NCCL ", device::nccl_version_text(nccl->version), " is ", nccl->path)
+           : nccl.status().message());
+  return static_cast<bool>(nccl);
 }
 
 }  // namespace
@@ -64,12 +68,18 @@ BuildFacts find_build_facts(const EnvironmentList& environment) {
       find_command("mpirun", get_variable(environment, "PATH").value_or("/usr/bin:/bin"));
   const bool has_mpi = mpirun.problem == CommandProblem::kNone;
   facts.notes.push_back(has_mpi ? concat("mpirun is ", mpirun.path) : mpirun.reason);
-  // The embedded engine takes the place of Gloo: it needs nothing that could be missing.
+  const GlooFacts gloo = find_gloo(environment, pythons_to_ask());
+  facts.notes.push_back(concat(gloo.is_available ? "Gloo is " : "no Gloo: ", gloo.text));
+  // Native, horovod's own engine, needs nothing that could be missing; --gloo works without Gloo.
   facts.frameworks = {
       {"TensorFlow", has("tensorflow")}, {"PyTorch", has("torch")}, {"MXNet", has("mxnet")}};
-  facts.controllers = {{"MPI", has_mpi}, {"Gloo", true}};
-  facts.operations = {
-      {"NCCL", false}, {"DDL", false}, {"CCL", false}, {"MPI", has_mpi}, {"Gloo", true}};
+  facts.controllers = {{"MPI", has_mpi}, {"Gloo", gloo.is_available}, {"Native", true}};
+  facts.operations = {{"NCCL", can_use_nccl(environment, facts.notes)},
+                      {"DDL", false},
+                      {"CCL", false},
+                      {"MPI", has_mpi},
+                      {"Gloo", gloo.is_available},
+                      {"Native", true}};
   return facts;
 }
 

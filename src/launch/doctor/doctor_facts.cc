@@ -10,6 +10,7 @@
 
 #include "base/parse.h"
 #include "base/text.h"
+#include "launch/doctor/gloo_facts.h"
 #include "launch/os/command_path.h"
 #include "launch/os/run_program.h"
 #include "launch/plan/mpi_command.h"
@@ -58,6 +59,12 @@ Fact python_fact(const EnvironmentList& environment) {
   return {"Python", "not found",
           "no python on PATH: install one, or put it on the PATH of logins without a terminal "
           "(ssh reads no .bash_profile)"};
+}
+
+Fact gloo_fact(const EnvironmentList& environment) {
+  const GlooFacts gloo = find_gloo(environment, pythons_to_ask());
+  if (gloo.is_available) return {"Gloo", concat(gloo.text, "; --gloo uses it between hosts"), ""};
+  return {"Gloo", concat("none, --gloo uses horovod's own engine: ", gloo.text), ""};
 }
 
 Fact mpi_fact(const EnvironmentList& environment) {
@@ -157,6 +164,7 @@ std::vector<Fact> find_facts(const EnvironmentList& environment) {
   return {machine_fact(),
           python_fact(environment),
           mpi_fact(environment),
+          gloo_fact(environment),
           library_fact("NCCL", "libnccl.so.2", "only GPUs need it"),
           library_fact(
               "OpenSSL", "libssl.so.3",

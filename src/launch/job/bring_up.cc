@@ -28,7 +28,7 @@ class NoEvents final : public WorkerEvents {
 
 class BringUp {
  public:
-  BringUp(std::vector<RemoteHost>& hosts, const Signals& signals, Terminal& terminal,
+  BringUp(std::deque<RemoteHost>& hosts, const Signals& signals, Terminal& terminal,
           std::chrono::seconds start_timeout, Progress progress)
       : hosts_(hosts),
         signals_(signals),
@@ -117,7 +117,7 @@ class BringUp {
     terminal_.flush_some();
   }
 
-  std::vector<RemoteHost>& hosts_;
+  std::deque<RemoteHost>& hosts_;
   const Signals& signals_;
   Terminal& terminal_;
   std::chrono::seconds start_timeout_;
@@ -130,7 +130,7 @@ class BringUp {
 
 }  // namespace
 
-BringUpEnd bring_up(std::vector<RemoteHost>& hosts, const Signals& signals, Terminal& terminal,
+BringUpEnd bring_up(std::deque<RemoteHost>& hosts, const Signals& signals, Terminal& terminal,
                     std::chrono::seconds start_timeout, Progress progress) {
   return BringUp(hosts, signals, terminal, start_timeout, progress).run();
 }

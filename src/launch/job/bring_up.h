@@ -2,9 +2,9 @@
 // loop. One thread; blocks in poll() until the deadline at most.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/clock.h"
 #include "launch/link/remote_host.h"
@@ -25,7 +25,7 @@ struct BringUpEnd {
 
 enum class Progress { kSilent, kShown };
 
-BringUpEnd bring_up(std::vector<RemoteHost>& hosts, const Signals& signals, Terminal& terminal,
+BringUpEnd bring_up(std::deque<RemoteHost>& hosts, const Signals& signals, Terminal& terminal,
                     std::chrono::seconds start_timeout, Progress progress);
 
 }  // namespace hvd::launch

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,12 +35,13 @@ struct RankState {
   TimePoint ended_at = {};
   bool was_asked = false;                // to end, before it was on its way out
   std::optional<FailureNote> note = {};  // that it left before that
+  RemoteHost* remote = nullptr;          // of an elastic worker on another host
 };
 
 struct Fleet {
-  std::vector<RankState> ranks;  // by rank
+  std::vector<RankState> ranks;  // by rank; in an elastic job by the number of the worker
   std::optional<LocalWorkers> local = {};
-  std::vector<RemoteHost> remote = {};
+  std::deque<RemoteHost> remote = {};          // stay where they are while others are added
   std::optional<StdinPump> stdin_pump = {};    // terminal -> rank 0, if it runs here
   RemoteHost* input_host = nullptr;            // where rank 0 runs, if not here
   std::optional<JobStore> store = {};          // none: one host

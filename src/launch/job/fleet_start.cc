@@ -35,43 +35,50 @@ Result<FleetStart> FleetStart::prepare(const Prepared& prepared, const std::stri
                                        const Signals& signals, const DescriptorLimit& limit) {
   HVD_TRY_ASSIGN(const net::Key key, net::Key::random());
   FleetStart start(prepared, program, signals, limit, key);
-  if (prepared.plan.hosts.size() > 1) {
+  const ElasticOptions& elastic = prepared.options.elastic;
+  const bool may_have_several = elastic.is_requested() && (prepared.found.hosts.size() > 1 ||
+                                                           !prepared.options.hostfile.empty() ||
+                                                           !elastic.host_discovery_script.empty());
+  if (prepared.plan.hosts.size() > 1 || may_have_several) {
     HVD_TRY_ASSIGN(start.fleet_.store, JobStore::start(key, prepared.options.network_interfaces));
   }
   const auto folder = get_variable(prepared.plan.environment, kRunFolderVariable);
-  if (prepared.plan.hosts.size() > 1 && folder && !folder->empty()) {
+  if ((prepared.plan.hosts.size() > 1 || may_have_several) && folder && !folder->empty()) {
     HVD_TRY_ASSIGN(start.function_, read_function(*folder));
     start.fleet_.returned.emplace(*folder);
   }
-  HVD_TRY(start.open_outputs());
+  if (!elastic.is_requested()) HVD_TRY(start.open_outputs());
   return start;
 }
 
 Status FleetStart::open_outputs() {
+  for (const WorkerPlan& worker : prepared_.plan.workers) {
+    HVD_TRY(open_output(worker.place.rank, worker.place.hostname, worker.output_directory));
+  }
+  return Status::ok();
+}
+
+Status FleetStart::open_output(int32_t rank, const std::string& host,
+                               const std::string& directory) {
   const EnvironmentList& environment = prepared_.plan.environment;
   const LineStamp stamp = prepared_.options.prefix_timestamp ? LineStamp::kTime : LineStamp::kNone;
-  const LabelStyle out_style = label_style(STDOUT_FILENO, environment);
-  const LabelStyle err_style = label_style(STDERR_FILENO, environment);
-  for (const WorkerPlan& worker : prepared_.plan.workers) {
-    OutputFiles files;
-    if (!worker.output_directory.empty()) {
-      HVD_TRY_ASSIGN(files, open_output_files(worker.output_directory));
-    }
-    const int32_t rank = worker.place.rank;
-    fleet_.ranks.push_back({.rank = rank,
-                            .host = worker.place.hostname,
-                            .started_at = Clock::steady().now(),
-                            .out = WorkerOutput({.rank = rank,
-                                                 .stream = OutputStream::kOut,
-                                                 .file = std::move(files.out),
-                                                 .stamp = stamp,
-                                                 .style = out_style}),
-                            .err = WorkerOutput({.rank = rank,
-                                                 .stream = OutputStream::kErr,
-                                                 .file = std::move(files.err),
-                                                 .stamp = stamp,
-                                                 .style = err_style})});
+  OutputFiles files;
+  if (!directory.empty()) {
+    HVD_TRY_ASSIGN(files, open_output_files(directory));
   }
+  fleet_.ranks.push_back({.rank = rank,
+                          .host = host,
+                          .started_at = Clock::steady().now(),
+                          .out = WorkerOutput({.rank = rank,
+                                               .stream = OutputStream::kOut,
+                                               .file = std::move(files.out),
+                                               .stamp = stamp,
+                                               .style = label_style(STDOUT_FILENO, environment)}),
+                          .err = WorkerOutput({.rank = rank,
+                                               .stream = OutputStream::kErr,
+                                               .file = std::move(files.err),
+                                               .stamp = stamp,
+                                               .style = label_style(STDERR_FILENO, environment)})});
   return Status::ok();
 }
 
@@ -85,22 +92,18 @@ EnvironmentList FleetStart::full_environment(const WorkerPlan& worker) const {
   return environment;
 }
 
-Result<std::string> FleetStart::start_message(const HostPlan& host) const {
-  const Plan& plan = prepared_.plan;
+Result<StartMessage> FleetStart::common_message() const {
   HVD_TRY_ASSIGN(std::string directory, working_directory());
-  StartMessage message{.key = key_text(),
-                       .working_directory = std::move(directory),
-                       .command = prepared_.options.command,
-                       .environment = {},
-                       .ranks = {},
-                       .termination_grace = prepared_.settings.termination_grace,
-                       .function = function_};
-  for (int32_t rank : host.ranks) {
-    const WorkerPlan& worker = plan.workers[static_cast<size_t>(rank)];
-    // The same for all ranks of a host, but for their own variables, which come behind it.
-    if (message.environment.empty()) message.environment = full_environment(worker);
-    message.ranks.push_back({.rank = rank, .variables = worker.variables});
-  }
+  return StartMessage{.key = key_text(),
+                      .working_directory = std::move(directory),
+                      .command = prepared_.options.command,
+                      .environment = {},
+                      .ranks = {},
+                      .termination_grace = prepared_.settings.termination_grace,
+                      .function = function_};
+}
+
+Result<std::string> FleetStart::start_frame(const StartMessage& message) {
   std::string frame = encode_frame(FrameKind::kStart, encode(message));
   if (frame.size() > kMaxFrameBytes) {
     return invalid_argument(concat("command and environment are too long for other hosts: ",
@@ -109,9 +112,19 @@ Result<std::string> FleetStart::start_message(const HostPlan& host) const {
   return frame;
 }
 
+Result<std::string> FleetStart::start_message(const HostPlan& host) const {
+  HVD_TRY_ASSIGN(StartMessage message, common_message());
+  for (int32_t rank : host.ranks) {
+    const WorkerPlan& worker = prepared_.plan.workers[static_cast<size_t>(rank)];
+    // The same for all ranks of a host, but for their own variables, which come behind it.
+    if (message.environment.empty()) message.environment = full_environment(worker);
+    message.ranks.push_back({.rank = rank, .variables = worker.variables});
+  }
+  return start_frame(message);
+}
+
 Status FleetStart::connect() {
   const Plan& plan = prepared_.plan;
-  fleet_.remote.reserve(plan.hosts.size());
   for (const HostPlan& host : plan.hosts) {
     if (host.is_local) continue;
     HVD_TRY_ASSIGN(const std::string message, start_message(host));

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "launch/job/audit.h"
 #include "launch/job/bring_up.h"
+#include "launch/job/elastic_job.h"
 #include "launch/job/fleet_start.h"
 #include "launch/job/supervisor.h"
 #include "launch/output/flush.h"
@@ -93,6 +94,11 @@ int report_failed_rank(const Fleet& fleet, const Culprit& culprit, Terminal& ter
 }
 
 int report_end(const Fleet& fleet, const JobEnd& end, Terminal& terminal) {
+  if (end.elastic && end.elastic->exit_code != 0) {
+    terminal.err().start_line();
+    terminal.err().append(concat("horovodrun: the job has failed: ", end.elastic->reason, "\n"));
+  }
+  if (end.elastic) return end.elastic->exit_code;
   if (!end.lost_host && !end.culprit && !end.signal) {
     return static_cast<int>(LauncherExit::kSuccess);
   }
@@ -101,7 +107,8 @@ int report_end(const Fleet& fleet, const JobEnd& end, Terminal& terminal) {
   if (end.culprit) return report_failed_rank(fleet, *end.culprit, terminal);
   std::vector<RankFate> fates;
   for (const RankState& state : fleet.ranks) fates.push_back(state.fate);
-  const Nanoseconds after = Clock::steady().now() - fleet.ranks.front().started_at;
+  const TimePoint now = Clock::steady().now();
+  const Nanoseconds after = now - (fleet.ranks.empty() ? now : fleet.ranks.front().started_at);
   terminal.err().append(signal_report(*end.signal, after, fates));
   return 128 + *end.signal;
 }
@@ -115,6 +122,24 @@ int report_not_started(const BringUpEnd& end, Terminal& terminal) {
   terminal.err().append(
       concat("horovodrun: ", end.failure->text, "\nhorovodrun: nothing was started\n"));
   return end.failure->exit_code;
+}
+
+Result<int> run_elastic(const Prepared& prepared, FleetStart& start, const Signals& signals,
+                        const DescriptorLimit& limit, Terminal& terminal) {
+  HVD_TRY_ASSIGN(ElasticLog log, ElasticLog::open(prepared.options.elastic.log_file));
+  ElasticJob job(prepared, start, terminal, signals, limit, std::move(log));
+  Fleet& fleet = start.fleet();
+  const JobEnd end =
+      Supervisor(fleet, terminal, signals, prepared.settings.termination_grace, &job).run();
+  if (prepared.options.verbose) say_ended(fleet, terminal);
+  say_audit(prepared, fleet, terminal);
+  say_lost_files(fleet, terminal);
+  terminal.err().start_line();
+  terminal.err().append(job.summary());
+  const int exit_code = report_end(fleet, end, terminal);
+  flush_all(terminal, &signals,
+            end.signal ? Deadline::after(kFlushTimeAfterSignal) : Deadline::never());
+  return exit_code;
 }
 
 }  // namespace
@@ -132,7 +157,10 @@ Result<int> run_job(const Prepared& prepared, const std::string& program, Termin
   const bool is_verbose = prepared.options.verbose;
   if (is_verbose) say_started(plan, prepared.options.command, terminal);
   HVD_TRY_ASSIGN(FleetStart start, FleetStart::prepare(prepared, program, signals, limit));
-  HVD_TRY(start.connect());
+  if (!prepared.options.elastic.is_requested()) HVD_TRY(start.connect());
+  if (prepared.options.elastic.is_requested()) {
+    return run_elastic(prepared, start, signals, limit, terminal);
+  }
   const Progress progress = ::isatty(STDERR_FILENO) == 1 ? Progress::kShown : Progress::kSilent;
   const BringUpEnd up =
       bring_up(start.fleet().remote, signals, terminal, plan.start_timeout, progress);

@@ -30,29 +30,37 @@ constexpr Nanoseconds kLeavingTime = std::chrono::seconds(2);
 }  // namespace
 
 Supervisor::Supervisor(Fleet& fleet, Terminal& terminal, const Signals& signals,
-                       Nanoseconds termination_grace)
+                       Nanoseconds termination_grace, ElasticJob* elastic)
     : fleet_(fleet),
       terminal_(terminal),
       signals_(signals),
+      elastic_(elastic),
       termination_(termination_grace),
       is_loss_noted_(fleet.remote.size()) {}
 
 JobEnd Supervisor::run() {
   if (fleet_.local) fleet_.local->report_started(*this);
-  while (!is_everybody_gone() && termination_.step() != TerminationStep::kGivenUp) {
+  if (elastic_ != nullptr) elastic_->begin();
+  const auto is_done = [this] {
+    const bool goes_on = elastic_ != nullptr && !elastic_->end() && !termination_.has_begun();
+    return termination_.step() == TerminationStep::kGivenUp || (is_everybody_gone() && !goes_on);
+  };
+  while (!is_done()) {
     turn(next_deadline());
     const Nanoseconds silence =
         termination_.has_begun() ? kSilenceWhileEnding : kSilenceWhileRunning;
     for (RemoteHost& host : fleet_.remote) host.on_time(now(), silence);
     note_exits();
     note_lost_hosts();
+    note_elastic();
     carry_out(termination_.on_time(now()));
   }
   drain_output();
   return {
       .signal = termination_.signal(),
       .culprit = first_failed_ ? std::optional(find_culprit(*first_failed_, ends())) : std::nullopt,
-      .lost_host = lost_host_};
+      .lost_host = lost_host_,
+      .elastic = elastic_ != nullptr && !termination_.signal() ? elastic_->end() : std::nullopt};
 }
 
 void Supervisor::watch_output() {
@@ -100,6 +108,7 @@ void Supervisor::turn(Deadline deadline) {
   }
   watch_input();
   if (fleet_.store) fleet_.store->watch(polls_);
+  if (elastic_ != nullptr && !termination_.has_begun()) elastic_->watch(polls_);
   // Last: output that a rank wrote before it ended is taken before its end is.
   polls_.watch(signals_.poll_fd(), POLLIN, [this] { take_signals(); });
   if (!deadline.is_never()) polls_.wake_by(now() + deadline.remaining(std::chrono::hours(24)));
@@ -150,6 +159,10 @@ void Supervisor::on_exit(const WorkerExit& exit) {
   exits_.push_back({exit.rank, exit.status});
 }
 
+void Supervisor::on_message(int32_t rank, std::string_view bytes) {
+  if (elastic_ != nullptr && !termination_.has_begun()) elastic_->on_message(rank, bytes);
+}
+
 void Supervisor::take_signals() {
   while (const auto event = signals_.next()) {
     switch (event->number) {
@@ -179,6 +192,7 @@ void Supervisor::reap(std::optional<pid_t> announced) {
   // Also takes orphans of the workers, which the kernel hands to us (see run_job.cc).
   for (pid_t pid = 0; (pid = ::waitpid(-1, &wait_status, WNOHANG)) > 0;) {
     for (RemoteHost& host : fleet_.remote) host.take_end(pid, wait_status);
+    if (elastic_ != nullptr) elastic_->take_end(pid, wait_status);
     if (!fleet_.local) continue;
     const auto exit = fleet_.local->take_end(pid, wait_status);
     if (!exit) continue;
@@ -193,6 +207,10 @@ void Supervisor::note_exits() {
   const std::vector<RankExit> exits = std::exchange(exits_, {});
   const auto announced = std::exchange(announced_, {});
   if (termination_.has_begun()) return;
+  if (elastic_ != nullptr) {
+    for (const RankExit& exit : exits) elastic_->on_exit(exit.rank, exit.status);
+    return;
+  }
   if (!first_failed_) {
     first_failed_ = first_failure(exits, announced);
     if (!first_failed_) return;
@@ -209,9 +227,21 @@ Deadline Supervisor::next_deadline() const {
   return is_waiting ? Deadline::after(kLeavingTime, *failed_at_) : termination_.deadline();
 }
 
+// What the job decides while it runs, and that it is over.
+void Supervisor::note_elastic() {
+  if (elastic_ == nullptr || termination_.has_begun()) return;
+  elastic_->on_time();
+  if (fleet_.local) fleet_.local->report_started(*this);  // some are started later
+  if (elastic_->end()) begin_ending();
+}
+
 void Supervisor::note_lost_hosts() {
+  is_loss_noted_.resize(fleet_.remote.size());
   for (size_t host = 0; host < fleet_.remote.size(); ++host) {
-    if (fleet_.remote[host].state() != RemoteHost::State::kLost || is_loss_noted_[host]) continue;
+    // An agent of an elastic job that says farewell may have been sent a worker meanwhile.
+    const bool is_over = fleet_.remote[host].state() == RemoteHost::State::kLost ||
+                         (elastic_ != nullptr && fleet_.remote[host].is_over());
+    if (!is_over || is_loss_noted_[host]) continue;
     is_loss_noted_[host] = true;
     lose(host);
   }
@@ -229,7 +259,9 @@ void Supervisor::lose(size_t host) {
     had_ranks = true;
     state.fate = RankFate::kLost;
     state.ended_at = now();
+    if (elastic_ != nullptr && !termination_.has_begun()) elastic_->on_lost(rank, remote.why());
   }
+  if (elastic_ != nullptr) return;
   if (!had_ranks) return;  // they had all ended; nothing is lost but the farewell
   if (!termination_.has_begun() && !first_failed_) {
     lost_host_ = host;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "launch/job/culprit.h"
+#include "launch/job/elastic_job.h"
 #include "launch/job/fleet.h"
 #include "launch/job/report.h"
 #include "launch/os/exit_status.h"
@@ -22,15 +23,16 @@
 namespace hvd::launch {
 
 struct JobEnd {
-  std::optional<int> signal;        // horovodrun was told to end
-  std::optional<Culprit> culprit;   // a rank failed
-  std::optional<size_t> lost_host;  // index into Fleet::remote; then it is the first cause
+  std::optional<int> signal;               // horovodrun was told to end
+  std::optional<Culprit> culprit;          // a rank failed
+  std::optional<size_t> lost_host;         // index into Fleet::remote; then it is the first cause
+  std::optional<ElasticEnd> elastic = {};  // of an elastic job, unless a signal ended it
 };
 
 class Supervisor final : private WorkerEvents {
  public:
   Supervisor(Fleet& fleet, Terminal& terminal, const Signals& signals,
-             Nanoseconds termination_grace);
+             Nanoseconds termination_grace, ElasticJob* elastic = nullptr);
 
   // Returns when every rank has ended (or could not be ended) and its output lies in the terminal's
   // queue.
@@ -42,6 +44,7 @@ class Supervisor final : private WorkerEvents {
   void on_output_end(int32_t rank, OutputStream stream) override;
   void on_exit(const WorkerExit& exit) override;
   void on_file(const FilePiece& piece) override;
+  void on_message(int32_t rank, std::string_view bytes) override;
 
   void turn(Deadline deadline);
   void watch_output();
@@ -51,6 +54,7 @@ class Supervisor final : private WorkerEvents {
   void reap(std::optional<pid_t> announced);
   void note_exits();
   void note_lost_hosts();
+  void note_elastic();
   void lose(size_t host);
   void begin_ending();
   void carry_out(TerminationAction action);
@@ -65,6 +69,7 @@ class Supervisor final : private WorkerEvents {
   Fleet& fleet_;
   Terminal& terminal_;
   const Signals& signals_;
+  ElasticJob* const elastic_;  // null: the number of workers is fixed
   Termination termination_;
   PollSet polls_;
   std::vector<RankExit> exits_;          // seen in this turn, not yet judged

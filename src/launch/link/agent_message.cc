@@ -1,6 +1,7 @@
 #include "launch/link/agent_message.h"
 
 #include "base/text.h"
+#include "elastic/message.h"
 #include "launch/options/options.h"
 #include "net/packing.h"
 
@@ -105,6 +106,7 @@ std::string encode(const StartMessage& message) {
   }
   put(out, static_cast<int64_t>(message.termination_grace.count()));
   put_text(out, message.function);
+  put(out, static_cast<uint8_t>(message.is_elastic ? 1 : 0));
   return out;
 }
 
@@ -124,6 +126,7 @@ Result<StartMessage> decode_start(std::string_view payload) {
   }
   message.termination_grace = std::chrono::nanoseconds(in.get<int64_t>());
   message.function = in.get_text();
+  message.is_elastic = in.get<uint8_t>() != 0;
   if (in.is_good() && (message.command.empty() || message.ranks.empty() ||
                        message.ranks.size() > size_t{kMaxWorkers})) {
     return corrupted("the start message names no command or no ranks");
@@ -161,6 +164,22 @@ Result<OutputMessage> decode_output(std::string_view payload) {
   message.stream = in.get<uint8_t>() == 0 ? OutputStream::kOut : OutputStream::kErr;
   message.bytes = in.rest();
   if (!in.is_good()) return corrupted("the output message is damaged");
+  return message;
+}
+
+std::string encode(const ElasticMessage& message) {
+  std::string out;
+  put(out, message.worker);
+  out += message.bytes;
+  return out;
+}
+
+Result<ElasticMessage> decode_message(std::string_view payload) {
+  Unpacker in(payload);
+  ElasticMessage message{.worker = in.get<int32_t>(), .bytes = in.rest()};
+  if (!in.is_good() || message.bytes.size() > elastic::kMaxMessageBytes) {
+    return corrupted("the message of an elastic worker is damaged");
+  }
   return message;
 }
 

@@ -35,6 +35,7 @@ enum class FrameKind : uint8_t {
   kInput = 4,    // for rank 0; empty: the end
   kInquire = 5,  // doctor: what is this host like?
   kProbe = 6,    // doctor: how do you reach that host?
+  kKillOne = 7,  // a worker of an elastic job: its number
   // agent -> launcher
   kHello = 32,
   kReady = 33,
@@ -50,6 +51,7 @@ enum class FrameKind : uint8_t {
   kFile = 43,  // what a rank of horovod.run left; before kGone
   // both ways
   kHeartbeat = 64,
+  kMessage = 65,  // of or for an elastic worker: its number, then elastic/message.h
 };
 
 enum class AgentSignal : uint8_t { kTerminate = 1, kKill = 2, kStop = 3, kContinue = 4 };
@@ -99,6 +101,7 @@ struct StartMessage {
   std::vector<Rank> ranks;
   std::chrono::nanoseconds termination_grace{};
   std::string function;  // of horovod.run, for a folder on that host; empty: none
+  bool is_elastic = false;
 };
 
 struct ProblemMessage {
@@ -109,6 +112,11 @@ struct ProblemMessage {
 struct OutputMessage {
   int32_t rank = 0;
   OutputStream stream = OutputStream::kOut;
+  std::string_view bytes;  // of the payload
+};
+
+struct ElasticMessage {
+  int32_t worker = 0;
   std::string_view bytes;  // of the payload
 };
 
@@ -136,6 +144,7 @@ std::string encode(const HelloMessage& message);
 std::string encode(const StartMessage& message);
 std::string encode(const ProblemMessage& message);
 std::string encode(const OutputMessage& message);
+std::string encode(const ElasticMessage& message);
 std::string encode(const StartedMessage& message);
 std::string encode(const WorkerExit& message);
 std::string encode(const FilePiece& message);
@@ -145,6 +154,7 @@ Result<HelloMessage> decode_hello(std::string_view payload);
 Result<StartMessage> decode_start(std::string_view payload);
 Result<ProblemMessage> decode_problem(std::string_view payload);
 Result<OutputMessage> decode_output(std::string_view payload);
+Result<ElasticMessage> decode_message(std::string_view payload);
 Result<StartedMessage> decode_started(std::string_view payload);
 Result<WorkerExit> decode_exit(std::string_view payload);
 Result<FilePiece> decode_file(std::string_view payload);  // views into the payload

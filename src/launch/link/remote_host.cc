@@ -121,6 +121,14 @@ void RemoteHost::signal(AgentSignal signal) {
   send(FrameKind::kSignal, {&code, 1});
 }
 
+void RemoteHost::send_message(int32_t worker, std::string_view bytes) {
+  if (!is_over()) send(FrameKind::kMessage, encode(ElasticMessage{worker, bytes}));
+}
+
+void RemoteHost::kill_one(int32_t worker) {
+  if (!is_over()) send(FrameKind::kKillOne, encode_number(static_cast<uint32_t>(worker)));
+}
+
 size_t RemoteHost::input_room() const {
   return state_ == State::kRunning && input_on_way_ < kInputWindowBytes
              ? kInputWindowBytes - input_on_way_
@@ -248,6 +256,12 @@ Status RemoteHost::take_of_worker(const Frame& frame, WorkerEvents& events) {
       HVD_TRY_ASSIGN(const WorkerExit exit, decode_exit(frame.payload));
       HVD_TRY(check_rank(exit.rank));
       events.on_exit(exit);
+      return Status::ok();
+    }
+    case FrameKind::kMessage: {
+      HVD_TRY_ASSIGN(const ElasticMessage message, decode_message(frame.payload));
+      HVD_TRY(check_rank(message.worker));
+      events.on_message(message.worker, message.bytes);
       return Status::ok();
     }
     case FrameKind::kFile: {

@@ -53,6 +53,9 @@ class RemoteHost {
   void go();
   void ask(FrameKind kind, std::string_view payload);  // see WorkerEvents::on_answer
   void signal(AgentSignal signal);
+  // Of an elastic job.
+  void send_message(int32_t worker, std::string_view bytes);
+  void kill_one(int32_t worker);
   // How much of rank 0's input may be sent now.
   size_t input_room() const;
   void send_input(std::string_view bytes);  // empty: the end

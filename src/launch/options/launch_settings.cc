@@ -17,17 +17,21 @@ Status read_seconds(const EnvironmentList& environment, const char* name,
   return Status::ok();
 }
 
+Status read_span(const EnvironmentList& environment, const char* name, Nanoseconds& out) {
+  const auto text = get_variable(environment, name);
+  if (!text) return Status::ok();
+  const auto seconds = parse_decimal(*text, {0, static_cast<double>(kMaxSeconds)});
+  if (!seconds) return blame(name, seconds.status());
+  out = std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(*seconds));
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<LaunchSettings> read_launch_settings(const EnvironmentList& environment) {
-  constexpr char kGraceVariable[] = "HOROVOD_TERMINATION_GRACE_SECONDS";
   LaunchSettings settings;
-  if (const auto text = get_variable(environment, kGraceVariable)) {
-    const auto seconds = parse_decimal(*text, {0, static_cast<double>(kMaxSeconds)});
-    if (!seconds) return blame(kGraceVariable, seconds.status());
-    settings.termination_grace =
-        std::chrono::duration_cast<Nanoseconds>(std::chrono::duration<double>(*seconds));
-  }
+  HVD_TRY(read_span(environment, "HOROVOD_TERMINATION_GRACE_SECONDS", settings.termination_grace));
+  HVD_TRY(read_span(environment, "HOROVOD_ELASTIC_READY_SECONDS", settings.elastic_ready_time));
   HVD_TRY(read_seconds(environment, "HOROVOD_START_TIMEOUT", settings.start_timeout));
   HVD_TRY(read_seconds(environment, "HOROVOD_ELASTIC_TIMEOUT", settings.elastic_timeout));
   settings.remote_executable =

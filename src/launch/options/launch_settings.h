@@ -2,6 +2,8 @@
 //   HOROVOD_TERMINATION_GRACE_SECONDS  float, default 5: from SIGTERM to SIGKILL
 //   HOROVOD_START_TIMEOUT              whole seconds: stands in for --start-timeout
 //   HOROVOD_ELASTIC_TIMEOUT            whole seconds: stands in for --elastic-timeout
+//   HOROVOD_ELASTIC_READY_SECONDS      float, default 60: how long members of a world that broke
+//                                      have to come back before they are killed
 //   HOROVOD_REMOTE_EXECUTABLE          where horovodrun is on other hosts; default: where it is
 //   here
 #pragma once
@@ -22,6 +24,7 @@ struct LaunchSettings {
   Nanoseconds termination_grace = std::chrono::seconds(5);
   std::optional<std::chrono::seconds> start_timeout = {};
   std::optional<std::chrono::seconds> elastic_timeout = {};
+  Nanoseconds elastic_ready_time = std::chrono::seconds(60);
   std::string remote_executable = {};  // empty: as here
 };
 

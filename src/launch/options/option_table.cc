@@ -19,7 +19,7 @@ constexpr std::string_view kHosts = "Hosts";
 constexpr std::string_view kOutput = "Output";
 constexpr std::string_view kSsh = "ssh";
 constexpr std::string_view kController = "Who starts the workers";
-constexpr std::string_view kElastic = "Elastic training (understood, not yet carried out)";
+constexpr std::string_view kElastic = "Elastic training";
 
 constexpr std::array<std::string_view, 12> kGroups = {
     kGeneral,   kHosts,        kOutput,     kSsh,      kController, "Tuning",
@@ -147,6 +147,16 @@ std::vector<OptionInfo> launcher_rows() {
        "seconds until a failed host is tried again; 1 to 3600",
        kShown,
        2},
+      {Id::kElasticLog,
+       kElastic,
+       {"--elastic-log"},
+       "FILE",
+       "every decision as a line of JSON: when, what, why"},
+      {Id::kChaos,
+       kElastic,
+       {"--chaos"},
+       "kill=SECONDS[,seed=N]",
+       "kill a random worker about that often, to try a program"},
   };
 }
 
@@ -176,7 +186,7 @@ std::vector<OptionInfo> tunable_rows() {
                       .group = tunable.group,
                       .names = {flag.name},
                       .value_name = value_name_of(tunable.kind),
-                      .help = first ? tunable.help : "the opposite",
+                      .help = first ? tunable.help : "turn it off",
                       .visibility = flag.visibility,
                       .tunable = tunable.id,
                       .turns_on = flag.turns_on});

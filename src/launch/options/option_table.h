@@ -48,6 +48,8 @@ enum class OptionId {
   kResetLimit,
   kBlacklistCooldownRange,
   kHostDiscoveryScript,
+  kElasticLog,
+  kChaos,
   kTunable,
 };
 

@@ -147,6 +147,10 @@ Status OptionReader::apply_value(OptionId id, std::string_view spelling, std::st
       return read_text(spelling, "file name", value, options_.ssh.identity_file);
     case OptionId::kHostDiscoveryScript:
       return read_text(spelling, "file name", value, elastic.host_discovery_script);
+    case OptionId::kElasticLog:
+      return read_text(spelling, "file name", value, elastic.log_file);
+    case OptionId::kChaos:
+      return apply_chaos(spelling, value);
     case OptionId::kMpiArgs:
       options_.mpi.more_arguments = value;
       return Status::ok();
@@ -196,6 +200,31 @@ Status OptionReader::apply_tunable(const OptionInfo& info, std::string_view spel
   }
   switch_spellings_[*info.tunable] = spelling;
   options_.tunables.set_switch(*info.tunable, info.turns_on);
+  return Status::ok();
+}
+
+// "kill=30s", "kill=0.5,seed=7"
+Status OptionReader::apply_chaos(std::string_view spelling, std::string_view value) {
+  while (!value.empty()) {
+    const size_t comma = std::min(value.find(','), value.size());
+    std::string_view item = value.substr(0, comma);
+    value.remove_prefix(std::min(comma + 1, value.size()));
+    if (item.starts_with("kill=")) {
+      item.remove_prefix(5);
+      if (item.ends_with('s')) item.remove_suffix(1);
+      const auto seconds = parse_decimal(item, {0.01, 86400});
+      if (!seconds) return blame(spelling, seconds.status());
+      options_.elastic.chaos_kill =
+          std::chrono::milliseconds(static_cast<int64_t>(*seconds * 1000));
+    } else if (item.starts_with("seed=")) {
+      const auto seed = parse_integer(item.substr(5), {0, INT64_MAX});
+      if (!seed) return blame(spelling, seed.status());
+      options_.elastic.chaos_seed = static_cast<uint64_t>(*seed);
+    } else {
+      return invalid_argument(
+          concat(spelling, ": expected kill=SECONDS or seed=N, got '", item, "'"));
+    }
+  }
   return Status::ok();
 }
 

@@ -32,6 +32,7 @@ class OptionReader {
   Status apply_switch(OptionId id, std::string_view spelling);
   Status apply_value(OptionId id, std::string_view spelling, std::string_view value);
   Status apply_tunable(const OptionInfo& info, std::string_view spelling, std::string_view value);
+  Status apply_chaos(std::string_view spelling, std::string_view value);
   Status apply_cooldown(std::string_view spelling, std::span<const std::string_view> values);
   Status choose(Controller controller, std::string_view spelling);
   Status add_interfaces(std::string_view spelling, std::string_view names);

@@ -72,6 +72,10 @@ Status check_together(const Options& options) {
                                    " contradict each other: give one of them"));
   }
   if (options.request != Request::kRun) return Status::ok();
+  if (options.elastic.chaos_kill && !options.elastic.is_requested()) {
+    return invalid_argument(
+        "--chaos kills workers, which only an elastic job survives: give --min-np");
+  }
   if (options.command.empty()) {
     return invalid_argument("the command is missing: horovodrun -np N command [args...]");
   }

@@ -46,6 +46,9 @@ struct ElasticOptions {
   std::optional<std::chrono::seconds> timeout = {};
   std::optional<std::pair<int32_t, int32_t>> cooldown_range = {};  // seconds
   std::string host_discovery_script = {};
+  std::string log_file = {};                                 // empty: none
+  std::optional<std::chrono::milliseconds> chaos_kill = {};  // mean time between two kills
+  uint64_t chaos_seed = 0;                                   // 0: a random one
 
   // As in the original: these two turn elastic training on, the others only shape it.
   bool is_requested() const { return min_num_proc.has_value() || !host_discovery_script.empty(); }

@@ -21,6 +21,7 @@ enum class TunableId {
   kTorusAllreduce,
   kAutotune,
   kAutotuneLogFile,
+  kAutotuneProfile,
   kAutotuneWarmupSamples,
   kAutotuneStepsPerSample,
   kAutotuneBayesOptMaxSamples,

@@ -79,7 +79,9 @@ void Tunables::set_switch(TunableId id, bool on) {
 bool Tunables::is_exported(TunableId id) const {
   const TunableInfo& info = tunable_info(id);
   // Also the switch itself: --no-autotune leaves the variable as it is.
-  if (info.config.section == "autotune") return is_on(TunableId::kAutotune);
+  // A profile is used without it too.
+  if (info.config.section == "autotune" && id != TunableId::kAutotuneProfile)
+    return is_on(TunableId::kAutotune);
   return id != TunableId::kTimelineMarkCycles || get(TunableId::kTimelineFilename).has_value();
 }
 

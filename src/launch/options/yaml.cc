@@ -1,104 +1,22 @@
 #include "launch/options/yaml.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
-#include "base/parse.h"
 #include "base/text.h"
+#include "launch/options/yaml_scalars.h"
 
 namespace hvd::launch {
 namespace {
 
-constexpr size_t kMaxDepth = 32;  // deeper nesting is a mistake, or an attack on the stack
+constexpr size_t kMaxDepth = 32;       // deeper nesting is a mistake, or an attack on the stack
+constexpr size_t kMaxNodes = 100'000;  // aliases of aliases grow without end
 
-Status error_at(size_t line, std::string_view what) {
-  return invalid_argument(concat("line ", line, ": ", what));
-}
+using NodeKind = YamlNode::Kind;
 
-struct Line {
-  size_t number;
-  size_t indent;
-  std::string_view text;  // without indentation, comment and blanks at the end
-};
-
-// Elsewhere a quote is a letter like others: don't.
-bool is_before_quote(char c) { return c == ' ' || c == '[' || c == '{' || c == ','; }
-
-// Where a comment begins: a # at the start or after a blank, outside quotes.
-size_t comment_start(std::string_view text) {
-  char quote = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quote != 0) {
-      if (c == '\\' && quote == '"') {
-        ++i;
-      } else if (c == quote && quote == '\'' && text.substr(i + 1).starts_with('\'')) {
-        ++i;  // two single quotes mean one
-      } else if (c == quote) {
-        quote = 0;
-      }
-    } else if ((c == '"' || c == '\'') && (i == 0 || is_before_quote(text[i - 1]))) {
-      quote = c;
-    } else if (c == '#' && (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t')) {
-      return i;
-    }
-  }
-  return text.size();
-}
-
-Result<std::vector<Line>> split_lines(std::string_view text) {
-  std::vector<Line> lines;
-  for (size_t number = 1; !text.empty(); ++number) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const size_t indent = std::min(line.find_first_not_of(' '), line.size());
-    line = line.substr(0, comment_start(line));
-    const std::string_view content = trim(line);
-    if (content.empty() || content == "---" || content == "...") continue;
-    if (line[indent] == '\t') return error_at(number, "a tab in the indentation: use spaces");
-    lines.push_back({.number = number, .indent = indent, .text = content});
-  }
-  return lines;
-}
-
-Result<std::string> unquote(std::string_view text, size_t line) {
-  const char quote = text.front();
-  std::string out;
-  size_t i = 1;
-  for (; i < text.size(); ++i) {
-    if (text[i] == quote) {
-      // Between single quotes, two of them mean one.
-      if (quote == '"' || i + 1 == text.size() || text[i + 1] != quote) break;
-      ++i;
-    } else if (quote == '"' && text[i] == '\\' && i + 1 < text.size()) {
-      const char next = text[++i];
-      if (next != '"' && next != '\\' && next != '/') {
-        return error_at(line, concat("unsupported escape \\", next));
-      }
-    }
-    out += text[i];
-  }
-  if (i + 1 != text.size()) return error_at(line, concat("expected one quoted text, got ", text));
-  return out;
-}
-
-Result<YamlNode> parse_scalar(std::string_view text, size_t line) {
-  YamlNode node{.kind = YamlNode::Kind::kScalar, .line = line};
-  const char first = text.empty() ? '~' : text.front();
-  if (first == '"' || first == '\'') {
-    HVD_TRY_ASSIGN(node.scalar, unquote(text, line));
-    return node;
-  }
-  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
-    node.kind = YamlNode::Kind::kNull;
-    return node;
-  }
-  if (std::string_view("&*!|>{%@`").find(first) != std::string_view::npos) {
-    return error_at(line, concat("not supported here: ", text));
-  }
-  node.scalar = text;
-  return node;
+bool is_null_word(std::string_view text) {
+  return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
 
 // Of a key that is there twice the last value counts, as everywhere.
@@ -112,210 +30,380 @@ void set_entry(YamlNode& map, const std::string& key, YamlNode value) {
   }
 }
 
-bool is_inline(std::string_view text) { return text.starts_with('{') || text.starts_with('['); }
-
-// Lists and maps in one line: [a, {b: c}] and {a: 1, b: [2, 3]}.
-class InlineParser {
- public:
-  InlineParser(std::string_view text, size_t line) : rest_(text), line_(line) {}
-
-  Result<YamlNode> parse() {
-    HVD_TRY_ASSIGN(YamlNode node, parse_value(0));
-    skip_blanks();
-    if (!rest_.empty()) return error_at(line_, concat("expected the end of the line, got ", rest_));
-    return node;
+// The entries of a map, or of a list of maps, that `map` lacks.
+bool merge_entries(YamlNode& map, const YamlNode& from) {
+  if (from.kind == NodeKind::kList) {
+    return std::all_of(from.items.begin(), from.items.end(), [&](const YamlNode& item) {
+      return item.kind == NodeKind::kMap && merge_entries(map, item);
+    });
   }
-
- private:
-  void skip_blanks() { rest_.remove_prefix(rest_.size() - trim_left(rest_).size()); }
-  static std::string_view trim_left(std::string_view text) {
-    return text.substr(std::min(text.find_first_not_of(" \t"), text.size()));
+  for (const auto& [key, value] : from.entries) {
+    if (map.find(key) == nullptr) map.entries.emplace_back(key, value);
   }
-
-  bool take(char c) {
-    skip_blanks();
-    if (!rest_.starts_with(c)) return false;
-    rest_.remove_prefix(1);
-    return true;
-  }
-
-  Result<YamlNode> parse_value(size_t depth) {
-    if (depth > kMaxDepth) return error_at(line_, "nested too deeply");
-    if (take('{')) return parse_map(depth);
-    if (take('[')) return parse_list(depth);
-    return parse_scalar(take_scalar(), line_);
-  }
-
-  static bool ends_key(char c) {
-    return std::string_view(" ,[]{}").find(c) != std::string_view::npos;
-  }
-
-  // What stands before the next separator; a text in quotes as a whole.
-  std::string_view take_scalar() {
-    skip_blanks();
-    size_t end = quoted_end();
-    if (end == 0) {
-      const auto ends = [&](size_t i) {
-        return std::string_view(",[]{}").find(rest_[i]) != std::string_view::npos ||
-               (rest_[i] == ':' && (i + 1 == rest_.size() || ends_key(rest_[i + 1])));
-      };
-      while (end < rest_.size() && !ends(end)) ++end;
-    }
-    const std::string_view text = rest_.substr(0, end);
-    rest_.remove_prefix(end);
-    return trim(text);
-  }
-
-  // Behind the closing quote; 0: no quote at the beginning.
-  size_t quoted_end() const {
-    const char quote = rest_.empty() ? ' ' : rest_.front();
-    if (quote != '"' && quote != '\'') return 0;
-    for (size_t i = 1; i < rest_.size(); ++i) {
-      if (quote == '"' && rest_[i] == '\\') {
-        ++i;
-      } else if (rest_[i] == quote) {
-        if (quote == '"' || !rest_.substr(i + 1).starts_with(quote)) return i + 1;
-        ++i;  // two single quotes mean one
-      }
-    }
-    return rest_.size();
-  }
-
-  // Between two entries; at the end `close` stays.
-  Status next_entry(char close, std::string_view what) {
-    if (take(',') || rest_.starts_with(close)) return Status::ok();
-    if (rest_.empty()) return error_at(line_, concat(what, " must end in the same line"));
-    return error_at(line_, concat("expected ',' or '", std::string(1, close), "', got ", rest_));
-  }
-
-  Result<YamlNode> parse_map(size_t depth) {
-    YamlNode map{.kind = YamlNode::Kind::kMap, .line = line_};
-    while (!take('}')) {
-      HVD_TRY_ASSIGN(const YamlNode key, parse_scalar(take_scalar(), line_));
-      YamlNode value{.kind = YamlNode::Kind::kNull, .line = line_};
-      if (take(':')) {
-        HVD_TRY_ASSIGN(value, parse_value(depth + 1));
-      }
-      HVD_TRY(next_entry('}', "a map in braces"));
-      if (key.scalar.empty()) return error_at(line_, "a key is empty");
-      set_entry(map, key.scalar, std::move(value));
-    }
-    return map;
-  }
-
-  Result<YamlNode> parse_list(size_t depth) {
-    YamlNode list{.kind = YamlNode::Kind::kList, .line = line_};
-    while (!take(']')) {
-      const size_t before = rest_.size();
-      HVD_TRY_ASSIGN(YamlNode item, parse_value(depth + 1));
-      if (rest_.size() == before && !rest_.empty()) return error_at(line_, "an item is missing");
-      HVD_TRY(next_entry(']', "a list in brackets"));
-      list.items.push_back(std::move(item));
-    }
-    return list;
-  }
-
-  std::string_view rest_;
-  size_t line_;
-};
-
-bool is_list_item(std::string_view text) { return text == "-" || text.starts_with("- "); }
-
-// Where the colon of "key: value" or "key:" is; none: the line is no entry of a map.
-std::optional<size_t> find_colon(std::string_view text) {
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == ':' && (i + 1 == text.size() || text[i + 1] == ' ')) return i;
-  }
-  return std::nullopt;
+  return from.kind == NodeKind::kMap;
 }
 
 class Parser {
  public:
-  explicit Parser(std::vector<Line> lines) : lines_(std::move(lines)) {}
+  explicit Parser(std::string_view text) : cursor_(text) {}
 
   Result<YamlNode> parse_document() {
-    if (lines_.empty()) return YamlNode{.kind = YamlNode::Kind::kMap, .line = 1};
-    HVD_TRY_ASSIGN(YamlNode node, parse_block(lines_.front().indent, 0));
-    if (next_ < lines_.size()) return error_at(lines_[next_].number, "the indentation is wrong");
+    HVD_TRY(skip_head());
+    if (is_at_end()) return YamlNode{.kind = NodeKind::kMap, .line = 1};
+    HVD_TRY_ASSIGN(YamlNode node, parse_value({.indent = -1, .may_be_block = true}, 0));
+    HVD_TRY(cursor_.skip_space());
+    if (cursor_.at_document_mark() && cursor_.at() == '.') return node;
+    if (cursor_.at_document_mark()) return error("expected one document, got a second one");
+    if (!cursor_.at_end()) return error("the indentation is wrong");
+    if (node.kind == NodeKind::kScalar) {
+      return yaml_error(node.line,
+                        concat("expected 'key: value' or '- item', got '", node.scalar, "'"));
+    }
     return node;
   }
 
  private:
-  bool has_line(size_t indent) const {
-    return next_ < lines_.size() && lines_[next_].indent == indent;
+  // What stands before a node: &anchor and !!tag.
+  struct Properties {
+    std::string anchor = {};
+    std::string tag = {};
+    bool crossed = false;  // the node stands in another line
+    bool is_empty() const { return anchor.empty() && tag.empty(); }
+  };
+  struct Place {
+    int indent;                 // of what holds the value
+    bool may_be_block = false;  // maps and lists with an entry per line may begin in this line
+    bool list_beside = false;   // a list may stand at the same depth as its key
+  };
+
+  Status error(std::string_view what) const { return yaml_error(cursor_.line(), what); }
+
+  bool is_at_end() const { return cursor_.at_end() || cursor_.at_document_mark(); }
+  bool is_dash() const { return cursor_.at() == '-' && cursor_.at_gap(1); }
+  static bool is_quote(char c) { return c == '"' || c == '\''; }
+
+  // Directives, and the mark where the document begins.
+  Status skip_head() {
+    HVD_TRY(cursor_.skip_space());
+    while (cursor_.at() == '%' && cursor_.column() == 0) {
+      cursor_.advance(cursor_.rest_of_line().size());
+      HVD_TRY(cursor_.skip_space());
+    }
+    if (cursor_.at_document_mark() && cursor_.at() == '-') cursor_.advance(3);
+    HVD_TRY(cursor_.skip_space());
+    return Status::ok();
   }
 
-  Result<YamlNode> parse_block(size_t indent, size_t depth) {
-    if (depth > kMaxDepth) return error_at(lines_[next_].number, "nested too deeply");
-    const Line& line = lines_[next_];
-    if (is_inline(line.text)) {
-      ++next_;
-      return InlineParser(line.text, line.number).parse();
+  std::string take_word() {
+    std::string word;
+    while (!cursor_.at_gap() &&
+           std::string_view(",[]{}").find(cursor_.at()) == std::string_view::npos) {
+      word += cursor_.at();
+      cursor_.advance();
     }
-    if (is_list_item(line.text)) return parse_list(indent, depth);
-    if (find_colon(line.text)) return parse_map(indent, depth);
-    return error_at(line.number,
-                    concat("expected 'key: value' or '- item', got '", line.text, "'"));
+    return word;
+  }
+
+  Result<Properties> read_properties() {
+    Properties found;
+    while (cursor_.at() == '&' || cursor_.at() == '!') {
+      std::string& word = cursor_.at() == '&' ? found.anchor : found.tag;
+      word = take_word();
+      if (word == "&") return error("an anchor has no name");
+      const size_t line = cursor_.line();
+      HVD_TRY(cursor_.skip_space());
+      found.crossed = found.crossed || cursor_.line() != line;
+    }
+    static constexpr std::string_view kKnown[] = {"",       "!",      "!!str", "!!int", "!!float",
+                                                  "!!bool", "!!null", "!!map", "!!seq"};
+    if (std::find(std::begin(kKnown), std::end(kKnown), found.tag) == std::end(kKnown)) {
+      return error(concat("the tag ", found.tag, " means nothing here"));
+    }
+    return found;
+  }
+
+  // Whether "key:" begins here, perhaps behind an anchor.
+  bool is_at_key() const {
+    if (is_dash()) return false;
+    Parser ahead(*this);
+    if (!ahead.read_properties().is_ok() || ahead.cursor_.line() != cursor_.line()) return false;
+    if (!ahead.read_key().is_ok()) return false;
+    ahead.cursor_.skip_blanks();
+    return ahead.cursor_.at() == ':' && ahead.cursor_.at_gap(1);
+  }
+
+  Result<std::string> read_key() {
+    if (is_quote(cursor_.at())) return read_yaml_quoted(cursor_, YamlContext::kKey);
+    if (cursor_.at() == '*') {
+      HVD_TRY_ASSIGN(const YamlNode node, read_alias());
+      return node.scalar;
+    }
+    if (std::string_view("[]{},#|>%@`").find(cursor_.at()) != std::string_view::npos) {
+      return error("expected a key");
+    }
+    return read_yaml_plain(cursor_, YamlContext::kKey, 0);
+  }
+
+  Result<YamlNode> read_alias() {
+    const std::string name = take_word();
+    const auto found = anchors_.find("&" + name.substr(1));
+    if (found == anchors_.end()) return error(concat("nothing is called ", name.substr(1)));
+    HVD_TRY(count_nodes(found->second));
+    return found->second;
+  }
+
+  Status count_nodes(const YamlNode& node) {
+    if (++nodes_ > kMaxNodes) return error("too many nodes");
+    for (const auto& [key, value] : node.entries) HVD_TRY(count_nodes(value));
+    for (const YamlNode& item : node.items) HVD_TRY(count_nodes(item));
+    return Status::ok();
   }
 
   // What stands behind a key or a dash: in the same line, or indented below it.
-  Result<YamlNode> parse_value(std::string_view text, size_t line, size_t indent, size_t depth) {
-    if (!text.empty()) {
-      return is_inline(text) ? InlineParser(text, line).parse() : parse_scalar(text, line);
+  Result<YamlNode> parse_value(Place place, size_t depth) {
+    if (depth > kMaxDepth) return error("nested too deeply");
+    const size_t first_line = cursor_.line();
+    HVD_TRY(cursor_.skip_space());
+    const bool crossed = cursor_.line() != first_line;
+    const YamlNode nothing{.kind = NodeKind::kNull, .line = first_line};
+    if (is_outside(place, crossed)) return nothing;
+    place.may_be_block = place.may_be_block || crossed;
+    if (place.may_be_block && is_at_key()) return parse_map(depth);
+    HVD_TRY_ASSIGN(const Properties properties, read_properties());
+    YamlNode node = nothing;
+    if (properties.crossed) {
+      HVD_TRY_ASSIGN(node, parse_below(place, properties, depth));
+    } else if (!is_at_end()) {
+      HVD_TRY_ASSIGN(node, parse_here(place, properties, depth));
     }
-    if (next_ < lines_.size()) {
-      const Line& below = lines_[next_];
-      // A list may stand at the same depth as its key.
-      if (below.indent > indent || (below.indent == indent && is_list_item(below.text))) {
-        return parse_block(below.indent, depth + 1);
-      }
-    }
-    return YamlNode{.kind = YamlNode::Kind::kNull, .line = line};
+    if (node.kind == NodeKind::kNull && properties.tag == "!!str") node.kind = NodeKind::kScalar;
+    if (!properties.anchor.empty()) anchors_[properties.anchor] = node;
+    return node;
   }
 
-  Result<YamlNode> parse_map(size_t indent, size_t depth) {
-    YamlNode map{.kind = YamlNode::Kind::kMap, .line = lines_[next_].number};
-    while (has_line(indent) && !is_list_item(lines_[next_].text)) {
-      const Line line = lines_[next_++];
-      const auto colon = find_colon(line.text);
-      if (!colon)
-        return error_at(line.number, concat("expected 'key: value', got '", line.text, "'"));
-      HVD_TRY_ASSIGN(const YamlNode key,
-                     parse_scalar(trim(line.text.substr(0, *colon)), line.number));
-      if (key.scalar.empty()) return error_at(line.number, "a key is empty");
+  bool is_outside(const Place& place, bool crossed) const {
+    if (is_at_end()) return true;
+    if (!crossed || cursor_.column() > place.indent) return false;
+    return !(place.list_beside && cursor_.column() == place.indent && is_dash());
+  }
+
+  // Behind an anchor or tag at the end of a line.
+  Result<YamlNode> parse_below(Place place, const Properties& properties, size_t depth) {
+    if (is_outside(place, true)) return YamlNode{.kind = NodeKind::kNull, .line = cursor_.line()};
+    place.may_be_block = true;
+    if (is_at_key()) return parse_map(depth);
+    return parse_here(place, properties, depth);
+  }
+
+  Result<YamlNode> parse_here(const Place& place, const Properties& properties, size_t depth) {
+    if (is_dash()) {
+      if (!place.may_be_block) return error("a list must begin in a line of its own");
+      return parse_list(depth);
+    }
+    if (cursor_.at() == '?' && cursor_.at_gap(1)) return error("keys behind '?' are not supported");
+    if (cursor_.at() == '{' || cursor_.at() == '[') {
+      HVD_TRY_ASSIGN(YamlNode node, parse_flow(depth));
+      HVD_TRY(expect_line_end());
+      return node;
+    }
+    if (cursor_.at() == '*') {
+      HVD_TRY_ASSIGN(YamlNode node, read_alias());
+      HVD_TRY(expect_line_end());
+      return node;
+    }
+    const bool is_block = cursor_.at() == '|' || cursor_.at() == '>';
+    HVD_TRY_ASSIGN(YamlNode node, parse_scalar(YamlContext::kBlock, place.indent, properties));
+    if (!is_block) HVD_TRY(expect_line_end());
+    return node;
+  }
+
+  Status expect_line_end() {
+    YamlCursor before = cursor_;
+    const size_t line = cursor_.line();
+    HVD_TRY(before.skip_space());
+    if (before.line() != line || before.at_end()) return Status::ok();
+    return error(concat("expected the end of the line, got ", before.rest_of_line()));
+  }
+
+  Result<YamlNode> parse_scalar(YamlContext context, int indent, const Properties& properties) {
+    YamlNode node{.kind = NodeKind::kScalar, .line = cursor_.line()};
+    if (++nodes_ > kMaxNodes) return error("too many nodes");
+    const char first = cursor_.at();
+    if (is_quote(first)) {
+      HVD_TRY_ASSIGN(node.scalar, read_yaml_quoted(cursor_, context));
+      return node;
+    }
+    if (context == YamlContext::kBlock && (first == '|' || first == '>')) {
+      HVD_TRY_ASSIGN(node.scalar, read_yaml_block(cursor_, indent));
+      return node;
+    }
+    if (first != '\0' && std::string_view("#|>%@`]}").find(first) != std::string_view::npos) {
+      return error(concat("a value cannot begin with ", std::string(1, first),
+                          " outside quotes: ", cursor_.rest_of_line()));
+    }
+    HVD_TRY_ASSIGN(node.scalar, read_yaml_plain(cursor_, context, indent));
+    if (is_null_word(node.scalar) && properties.tag != "!!str" && properties.tag != "!") {
+      node = {.kind = NodeKind::kNull, .line = node.line};
+    }
+    return node;
+  }
+
+  Result<YamlNode> parse_map(size_t depth) {
+    YamlNode map{.kind = NodeKind::kMap, .line = cursor_.line()};
+    std::vector<YamlNode> merged;
+    const int column = cursor_.column();
+    while (cursor_.column() == column && !is_at_end() && !is_dash()) {
+      const size_t line = cursor_.line();
+      if (!is_at_key()) {
+        return error(concat("expected 'key: value', got '", cursor_.rest_of_line(), "'"));
+      }
+      HVD_TRY_ASSIGN(const Properties properties, read_properties());
+      HVD_TRY_ASSIGN(const std::string key, read_key());
+      if (key.empty()) return yaml_error(line, "a key is empty");
+      if (!properties.anchor.empty()) {
+        anchors_[properties.anchor] = {.kind = NodeKind::kScalar, .line = line, .scalar = key};
+      }
+      cursor_.skip_blanks();
+      cursor_.advance();  // the colon
       HVD_TRY_ASSIGN(YamlNode value,
-                     parse_value(trim(line.text.substr(*colon + 1)), line.number, indent, depth));
-      set_entry(map, key.scalar, std::move(value));
+                     parse_value({.indent = column, .list_beside = true}, depth + 1));
+      HVD_TRY(keep_entry(map, merged, key, std::move(value)));
+      HVD_TRY(cursor_.skip_space());
     }
-    if (next_ < lines_.size() && lines_[next_].indent > indent) {
-      return error_at(lines_[next_].number, "the indentation is wrong");
+    return finish_map(std::move(map), merged, column);
+  }
+
+  Status keep_entry(YamlNode& map, std::vector<YamlNode>& merged, const std::string& key,
+                    YamlNode value) const {
+    if (key != "<<") {
+      set_entry(map, key, std::move(value));
+      return Status::ok();
     }
+    YamlNode probe;
+    if (!merge_entries(probe, value)) return error("expected a map, or a list of maps, behind <<");
+    merged.push_back(std::move(value));
+    return Status::ok();
+  }
+
+  Result<YamlNode> finish_map(YamlNode map, const std::vector<YamlNode>& merged, int column) {
+    if (!is_at_end() && cursor_.column() > column) return error("the indentation is wrong");
+    for (const YamlNode& from : merged) merge_entries(map, from);
     return map;
   }
 
-  Result<YamlNode> parse_list(size_t indent, size_t depth) {
-    YamlNode list{.kind = YamlNode::Kind::kList, .line = lines_[next_].number};
-    while (has_line(indent) && is_list_item(lines_[next_].text)) {
-      Line& line = lines_[next_];
-      const std::string_view rest = trim(line.text.substr(1));
-      if (!is_inline(rest) && find_colon(rest)) {
-        // "- key: value": a map whose first line is this one, as deep as its first key.
-        line.indent += line.text.size() - rest.size();
-        line.text = rest;
-        HVD_TRY_ASSIGN(YamlNode item, parse_block(line.indent, depth + 1));
-        list.items.push_back(std::move(item));
-        continue;
-      }
-      ++next_;
-      HVD_TRY_ASSIGN(YamlNode item, parse_value(rest, line.number, indent, depth));
+  Result<YamlNode> parse_list(size_t depth) {
+    YamlNode list{.kind = NodeKind::kList, .line = cursor_.line()};
+    const int column = cursor_.column();
+    while (cursor_.column() == column && !is_at_end() && is_dash()) {
+      cursor_.advance();
+      HVD_TRY_ASSIGN(YamlNode item,
+                     parse_value({.indent = column, .may_be_block = true}, depth + 1));
       list.items.push_back(std::move(item));
+      HVD_TRY(cursor_.skip_space());
+    }
+    if (!is_at_end() && cursor_.column() > column) return error("the indentation is wrong");
+    return list;
+  }
+
+  // Lists and maps in brackets and braces: [a, {b: c}], over as many lines as they like.
+  Result<YamlNode> parse_flow(size_t depth) {
+    if (depth > kMaxDepth) return error("nested too deeply");
+    HVD_TRY_ASSIGN(const Properties properties, read_properties());
+    YamlNode node;
+    if (cursor_.at() == '{' || cursor_.at() == '[') {
+      const size_t first_line = cursor_.line();
+      const bool is_map = cursor_.at() == '{';
+      cursor_.advance();
+      HVD_TRY_ASSIGN(
+          node, is_map ? parse_flow_map(first_line, depth) : parse_flow_list(first_line, depth));
+    } else if (cursor_.at() == '*') {
+      HVD_TRY_ASSIGN(node, read_alias());
+    } else {
+      HVD_TRY_ASSIGN(node, parse_scalar(YamlContext::kFlow, -1, properties));
+    }
+    if (!properties.anchor.empty()) anchors_[properties.anchor] = node;
+    return node;
+  }
+
+  bool take(char c) {
+    if (cursor_.at() != c) return false;
+    cursor_.advance();
+    return true;
+  }
+
+  // Between two entries; at the end `close` stays.
+  Status next_entry(char close, size_t first_line, std::string_view what) {
+    HVD_TRY(cursor_.skip_space());
+    if (take(',') || cursor_.at() == close) return cursor_.skip_space();
+    if (is_at_end()) return yaml_error(first_line, concat(what, " does not end"));
+    return error(
+        concat("expected ',' or '", std::string(1, close), "', got ", cursor_.rest_of_line()));
+  }
+
+  // Behind a key in braces or brackets; none: there is no colon.
+  Result<std::optional<YamlNode>> parse_flow_value(size_t depth) {
+    YamlNode value{.kind = NodeKind::kNull, .line = cursor_.line()};
+    HVD_TRY(cursor_.skip_space());
+    if (!take(':')) return std::optional<YamlNode>();
+    HVD_TRY(cursor_.skip_space());
+    if (std::string_view(",]}").find(cursor_.at()) == std::string_view::npos && !is_at_end()) {
+      HVD_TRY_ASSIGN(value, parse_flow(depth + 1));
+    }
+    return std::optional(std::move(value));
+  }
+
+  Result<YamlNode> parse_flow_map(size_t first_line, size_t depth) {
+    YamlNode map{.kind = NodeKind::kMap, .line = first_line};
+    std::vector<YamlNode> merged;
+    HVD_TRY(cursor_.skip_space());
+    while (!take('}')) {
+      if (is_at_end()) return yaml_error(first_line, "a map in braces does not end");
+      HVD_TRY_ASSIGN(const YamlNode key, parse_flow(depth + 1));
+      HVD_TRY_ASSIGN(std::optional<YamlNode> value, parse_flow_value(depth));
+      if (key.scalar.empty()) return error("a key is empty");
+      YamlNode nothing{.kind = NodeKind::kNull, .line = key.line};
+      HVD_TRY(keep_entry(map, merged, key.scalar, value ? std::move(*value) : std::move(nothing)));
+      HVD_TRY(next_entry('}', first_line, "a map in braces"));
+    }
+    for (const YamlNode& from : merged) merge_entries(map, from);
+    return map;
+  }
+
+  Result<YamlNode> parse_flow_list(size_t first_line, size_t depth) {
+    YamlNode list{.kind = NodeKind::kList, .line = first_line};
+    HVD_TRY(cursor_.skip_space());
+    while (!take(']')) {
+      if (is_at_end()) return yaml_error(first_line, "a list in brackets does not end");
+      if (cursor_.at() == ',') return error("an item is missing");
+      HVD_TRY_ASSIGN(YamlNode item, parse_flow(depth + 1));
+      HVD_TRY_ASSIGN(std::optional<YamlNode> value, parse_flow_value(depth));
+      if (value) {  // [a: b] is a list of one map
+        YamlNode pair{.kind = NodeKind::kMap, .line = item.line};
+        set_entry(pair, item.scalar, std::move(*value));
+        item = std::move(pair);
+      }
+      list.items.push_back(std::move(item));
+      HVD_TRY(next_entry(']', first_line, "a list in brackets"));
     }
     return list;
   }
 
-  std::vector<Line> lines_;
-  size_t next_ = 0;
+  YamlCursor cursor_;
+  std::map<std::string, YamlNode> anchors_;
+  size_t nodes_ = 0;
 };
+
+// Files of other systems: a mark of the byte order, and lines that end in \r\n.
+std::string with_plain_ends(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\r' && text.substr(i + 1).starts_with('\n')) continue;
+    out += text[i] == '\r' ? '\n' : text[i];
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -326,8 +414,9 @@ const YamlNode* YamlNode::find(std::string_view key) const {
 }
 
 Result<YamlNode> parse_yaml(std::string_view text) {
-  HVD_TRY_ASSIGN(std::vector<Line> lines, split_lines(text));
-  return Parser(std::move(lines)).parse_document();
+  if (text.find('\0') != std::string_view::npos) return yaml_error(1, "the text holds a null byte");
+  const std::string plain = with_plain_ends(text);
+  return Parser(plain).parse_document();
 }
 
 }  // namespace hvd::launch

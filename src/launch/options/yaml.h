@@ -1,7 +1,8 @@
-// yaml.h - reads the part of YAML that configuration files use: nested maps and lists (also in
-// braces and brackets, within a line), scalars, comments, quotes. Strict: whatever else YAML knows
-// (anchors, tags, blocks of text) is an error that names the line, never a guess. Of a key that is
-// there twice the last counts. Pure; any thread.
+// yaml.h - reads configuration files as PyYAML's safe_load does, which read them before: maps and
+// lists in lines and in braces and brackets, plain and quoted scalars and blocks of text, anchors,
+// aliases and merges (<<), comments. What a scalar means (a number, yes or no) is for whoever asked
+// for it. Not read, with an error that names the line: keys behind '?', tags of programs, a second
+// document. Of a key that is there twice the last counts. Pure; any thread.
 #pragma once
 
 #include <string>

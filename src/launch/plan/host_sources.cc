@@ -102,7 +102,51 @@ Result<std::optional<FoundHosts>> batch_hosts(const EnvironmentList& environment
                                   .source = "the Slurm allocation (SLURM_JOB_NODELIST)"});
 }
 
+// The first call; a script that fails here fails the job.
+Result<FoundHosts> discovered_hosts(const Options& options, const EnvironmentList& environment) {
+  const std::string& script = options.elastic.host_discovery_script;
+  const std::string who = concat("--host-discovery-script ", script);
+  const auto output =
+      run_program({"/bin/sh", "-c", script}, environment, Deadline::after(kDiscoveryTime));
+  if (!output) return blame(who, output.status());
+  if (!output->status.is_success()) {
+    return precondition_error(concat(who, " ", describe(output->status),
+                                     output->err.empty() ? "" : concat(": ", trim(output->err))));
+  }
+  auto hosts = parse_discovered(output->out, options);
+  if (!hosts) return hosts.status();
+  return FoundHosts{.hosts = *std::move(hosts), .source = who};
+}
+
 }  // namespace
+
+Result<std::vector<HostSlots>> parse_discovered(std::string_view text, const Options& options) {
+  const std::string who = concat("--host-discovery-script ", options.elastic.host_discovery_script);
+  auto hosts = parse_hostfile(text, options.elastic.slots_per_host.value_or(1));
+  if (!hosts) return blame(who, hosts.status());
+  if (const Status good = check_host_names(*hosts); !good) return blame(who, good);
+  // A line that comes twice says the same twice.
+  std::vector<HostSlots> unique;
+  for (HostSlots& host : *hosts) {
+    if (std::find(unique.begin(), unique.end(), host) == unique.end()) {
+      unique.push_back(std::move(host));
+    }
+  }
+  return merge_hosts(unique);
+}
+
+bool may_hosts_change(const Options& options) {
+  return options.elastic.is_requested() &&
+         (!options.elastic.host_discovery_script.empty() || !options.hostfile.empty());
+}
+
+Result<std::vector<HostSlots>> read_hosts_again(const Options& options) {
+  HVD_TRY_ASSIGN(
+      std::vector<HostSlots> hosts,
+      read_hostfile("--hostfile", options.hostfile, options.elastic.slots_per_host.value_or(1)));
+  if (const Status good = check_host_names(hosts); !good) return blame("--hostfile", good);
+  return merge_hosts(hosts);
+}
 
 Status check_num_proc(const Options& options, const EnvironmentList& environment) {
   if (options.num_proc != 0 || mpijob_file(environment) || is_lsf_job(environment)) {
@@ -116,13 +160,16 @@ Status check_num_proc(const Options& options, const EnvironmentList& environment
 Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& environment) {
   FoundHosts found;
   bool from_batch_system = false;
-  if (!options.hosts.empty()) {
+  if (!options.elastic.host_discovery_script.empty()) {
+    HVD_TRY_ASSIGN(found, discovered_hosts(options, environment));
+  } else if (!options.hosts.empty()) {
     Result<std::vector<HostSlots>> hosts = parse_hosts(options.hosts);
     if (!hosts) return blame("-H", hosts.status());
     found.hosts = *std::move(hosts);
     found.source = "-H";
   } else if (!options.hostfile.empty()) {
-    HVD_TRY_ASSIGN(found.hosts, read_hostfile("--hostfile", options.hostfile, 1));
+    HVD_TRY_ASSIGN(found.hosts, read_hostfile("--hostfile", options.hostfile,
+                                              options.elastic.slots_per_host.value_or(1)));
     found.source = concat("--hostfile ", options.hostfile);
   } else {
     HVD_TRY_ASSIGN(std::optional<FoundHosts> batch, batch_hosts(environment));
@@ -134,8 +181,9 @@ Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& env
   found.named = std::exchange(found.hosts, merge_hosts(found.hosts));
   found.num_proc = options.num_proc;
   if (found.num_proc == 0) {
-    if (!from_batch_system) return missing_num_proc();
-    found.num_proc = static_cast<int32_t>(total_slots(found.hosts));
+    if (!from_batch_system && !options.elastic.is_requested()) return missing_num_proc();
+    found.num_proc = from_batch_system ? static_cast<int32_t>(total_slots(found.hosts))
+                                       : options.elastic.min_num_proc.value_or(1);
   }
   // An allocation of one node says what was asked for, not what fits: a shell that salloc gave one
   // task may still run as many workers as the user likes.
@@ -143,6 +191,8 @@ Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& env
     found.hosts.front().slots = std::max(found.hosts.front().slots, found.num_proc);
     found.named = found.hosts;
   }
+  if (may_hosts_change(options))
+    return found;  // who waits for more slots, and for how long: policy.h
   if (const int64_t slots = total_slots(found.hosts);
       !found.hosts.empty() && slots < found.num_proc) {
     return invalid_argument(concat("-np ", found.num_proc,

@@ -2,8 +2,10 @@
 // this machine alone. Reads files and runs the queries of LSF; bounded in time. One thread.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -24,6 +26,16 @@ struct FoundHosts {
 
 // Fails if neither -np nor a batch system says how many workers there are. Reads no file.
 Status check_num_proc(const Options& options, const EnvironmentList& environment);
+
+// Of --host-discovery-script, run by a shell: 'host' or 'host:slots' lines.
+inline constexpr std::chrono::seconds kDiscoveryTime{10};
+Result<std::vector<HostSlots>> parse_discovered(std::string_view text, const Options& options);
+
+// Whether an elastic job asks again which hosts there are: it may then begin with fewer than -np.
+bool may_hosts_change(const Options& options);
+
+// Of --hostfile, again.
+Result<std::vector<HostSlots>> read_hosts_again(const Options& options);
 
 Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& environment);
 

@@ -22,21 +22,11 @@ bool describes_session(std::string_view entry) {
 
 // A worker may start a job of its own, which has another key, another store and other ranks.
 bool belongs_to_outer_job(std::string_view entry) {
-  static constexpr std::array<std::string_view, 10> kNames = {
+  static constexpr std::array<std::string_view, 12> kNames = {
       "HOROVOD_KEY_FD",     "HOROVOD_STORE_ADDRESSES", "HOROVOD_RANK",       "HOROVOD_SIZE",
       "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",      "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE",
-      "HOROVOD_HOSTNAME",   kFailureNoteVariable};
+      "HOROVOD_HOSTNAME",   "HOROVOD_ELASTIC",         "HOROVOD_ELASTIC_FD", kFailureNoteVariable};
   return std::find(kNames.begin(), kNames.end(), entry.substr(0, entry.find('='))) != kNames.end();
-}
-
-EnvironmentList place_variables(const topology::Topology& place) {
-  return {concat("HOROVOD_RANK=", place.rank),
-          concat("HOROVOD_SIZE=", place.size),
-          concat("HOROVOD_LOCAL_RANK=", place.local_rank),
-          concat("HOROVOD_LOCAL_SIZE=", place.local_size),
-          concat("HOROVOD_CROSS_RANK=", place.cross_rank),
-          concat("HOROVOD_CROSS_SIZE=", place.cross_size),
-          concat("HOROVOD_HOSTNAME=", place.hostname)};
 }
 
 EnvironmentList flag_variables(const Options& options, const PlanInputs& inputs) {
@@ -95,14 +85,29 @@ std::vector<LocatedHost> merge_local(const PlanInputs& inputs) {
 
 }  // namespace
 
+EnvironmentList place_variables(const topology::Topology& place) {
+  return {concat("HOROVOD_RANK=", place.rank),
+          concat("HOROVOD_SIZE=", place.size),
+          concat("HOROVOD_LOCAL_RANK=", place.local_rank),
+          concat("HOROVOD_LOCAL_SIZE=", place.local_size),
+          concat("HOROVOD_CROSS_RANK=", place.cross_rank),
+          concat("HOROVOD_CROSS_SIZE=", place.cross_size),
+          concat("HOROVOD_HOSTNAME=", place.hostname)};
+}
+
 EnvironmentList worker_environment(const Plan& plan, const WorkerPlan& worker) {
+  return worker_environment(plan, worker.variables, plan.hosts[worker.host].is_local);
+}
+
+EnvironmentList worker_environment(const Plan& plan, const EnvironmentList& variables,
+                                   bool is_local) {
   EnvironmentList list = plan.environment;
-  if (!plan.hosts[worker.host].is_local) {
+  if (!is_local) {
     std::erase_if(list, [](const std::string& entry) {
       return !is_exportable(entry) || describes_session(entry);
     });
   }
-  set_all(list, worker.variables);
+  set_all(list, variables);
   return list;
 }
 

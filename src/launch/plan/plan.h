@@ -65,5 +65,11 @@ Result<Plan> make_plan(const Options& options, const PlanInputs& inputs);
 // Everything that the worker finds in its environment, except what only its host knows (the
 // descriptor of the key, and on another host the variables of a login there).
 EnvironmentList worker_environment(const Plan& plan, const WorkerPlan& worker);
+// The same for a worker that is not in the plan.
+EnvironmentList worker_environment(const Plan& plan, const EnvironmentList& variables,
+                                   bool is_local);
+
+// HOROVOD_RANK and its relatives.
+EnvironmentList place_variables(const topology::Topology& place);
 
 }  // namespace hvd::launch

@@ -1,9 +1,9 @@
 #include "launch/plan/plan_json.h"
 
+#include "base/json_text.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "launch/plan/json_text.h"
 
 namespace hvd::launch {
 namespace {

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -95,13 +96,19 @@ Result<Prepared> prepare_job(Options options, const EnvironmentList& environment
   HVD_TRY_ASSIGN(std::string executable, own_executable());
   std::vector<LocatedHost> hosts = locate_hosts(found.hosts, hostname);
   HVD_TRY(ask_ssh(options, environment, hosts));
-  HVD_TRY_ASSIGN(Plan plan, make_plan(options, {.hostname = std::move(hostname),
-                                                .job_id = std::move(job_id),
-                                                .executable = std::move(executable),
-                                                .environment = environment,
-                                                .settings = settings,
-                                                .hosts = std::move(hosts),
-                                                .hosts_source = found.source}));
+  // An elastic job is planned for what is there now; workers beyond that come later.
+  Options now = options;
+  if (may_hosts_change(options)) {
+    now.num_proc =
+        static_cast<int32_t>(std::min<int64_t>(options.num_proc, total_slots(found.hosts)));
+  }
+  HVD_TRY_ASSIGN(Plan plan, make_plan(now, {.hostname = std::move(hostname),
+                                            .job_id = std::move(job_id),
+                                            .executable = std::move(executable),
+                                            .environment = environment,
+                                            .settings = settings,
+                                            .hosts = std::move(hosts),
+                                            .hosts_source = found.source}));
   return Prepared{.options = std::move(options),
                   .settings = std::move(settings),
                   .found = std::move(found),

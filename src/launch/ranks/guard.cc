@@ -33,7 +33,11 @@ void close_from(unsigned first) {
     const ssize_t count = ::read(STDIN_FILENO, &ended, sizeof ended);
     if (count < 0 && errno == EINTR) continue;
     if (count != static_cast<ssize_t>(sizeof ended)) break;
-    std::erase(groups, ended);
+    if (ended < 0) {
+      groups.push_back(-ended);
+    } else {
+      std::erase(groups, ended);
+    }
   }
   for (pid_t group : groups) ::kill(-group, SIGKILL);
   ::_exit(0);
@@ -54,6 +58,8 @@ Result<Guard> Guard::watch(std::span<const pid_t> groups) {
 
 Guard::Guard(Guard&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)), words_(std::move(other.words_)) {}
+
+void Guard::remember(pid_t group) { forget(-group); }
 
 void Guard::forget(pid_t group) {
   // Whole or not at all (smaller than PIPE_BUF); a guard that is gone has nothing to forget.

@@ -23,6 +23,8 @@ class Guard {
   Guard& operator=(Guard&&) = delete;
   ~Guard();  // dismisses it: the groups have ended, or are left on purpose
 
+  // One more, started later.
+  void remember(pid_t group);
   // That group has ended; its number may soon belong to somebody else.
   void forget(pid_t group);
 

@@ -1,6 +1,7 @@
 #include "launch/ranks/local_workers.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 #include "base/failure_note.h"
 #include "base/text.h"
+#include "elastic/message.h"
 #include "launch/os/pipes.h"
 #include "launch/os/process_state.h"
 #include "launch/os/spawn.h"
@@ -30,11 +32,26 @@ struct LocalWorkers::Common {
   const LocalStart& request;
   const Signals& signals;
   const DescriptorLimit& limit;
-  std::vector<char*> arguments;
-  std::vector<char*> shell_arguments;
+  std::vector<std::string> words;
+  std::vector<std::string> shell_words;
   UniqueFd null;
-  UniqueFd exec_failures;  // write end
+  int exec_reports;  // write end
 };
+
+// Packets, so that a message is read whole or not at all.
+struct ChannelEnds {
+  UniqueFd ours;
+  UniqueFd theirs;
+};
+
+static Result<ChannelEnds> make_channel() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+    return errno_status("cannot make the socket of an elastic worker", errno);
+  }
+  ::fcntl(ends[0], F_SETFL, ::fcntl(ends[0], F_GETFL) | O_NONBLOCK);
+  return ChannelEnds{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
 
 Result<LocalWorkers::Process> LocalWorkers::start_rank(const LocalRank& rank,
                                                        const Common& common) {
@@ -42,31 +59,41 @@ Result<LocalWorkers::Process> LocalWorkers::start_rank(const LocalRank& rank,
   HVD_TRY_ASSIGN(Pipe err, pipe_to_read());
   HVD_TRY_ASSIGN(const UniqueFd key, make_key_descriptor(common.request.key));
   HVD_TRY_ASSIGN(UniqueFd note, make_failure_note());
-  const std::array<int, 2> inherited = {key.get(), note.get()};
+  ChannelEnds channel;
   EnvironmentList environment = rank.environment;
+  std::vector<int> inherited = {key.get(), note.get()};
+  if (common.request.is_elastic) {
+    HVD_TRY_ASSIGN(channel, make_channel());
+    inherited.push_back(channel.theirs.get());
+    set_variable(environment, elastic::kChannelVariable, concat(channel.theirs.get()));
+  }
   set_variable(environment, kKeyVariable, concat(key.get()));
   set_variable(environment, kFailureNoteVariable, failure_note_place(note.get()));
   const std::vector<char*> environment_pointers = exec_pointers(environment);
+  std::vector<std::string> words = common.words;
+  std::vector<std::string> shell_words = common.shell_words;
   const int stdin_fd = rank.rank == 0 ? common.request.first_stdin : common.null.get();
-  HVD_TRY_ASSIGN(const pid_t pid, spawn_process({.rank = rank.rank,
-                                                 .path = common.request.program.c_str(),
-                                                 .arguments = common.arguments.data(),
-                                                 .shell_arguments = common.shell_arguments.data(),
-                                                 .environment = environment_pointers.data(),
-                                                 .stdin_fd = stdin_fd,
-                                                 .stdout_fd = out.theirs.get(),
-                                                 .stderr_fd = err.theirs.get(),
-                                                 .inherited_fds = inherited,
-                                                 .report_fd = common.exec_failures.get()},
-                                                common.signals, common.limit));
+  HVD_TRY_ASSIGN(const pid_t pid,
+                 spawn_process({.rank = rank.rank,
+                                .path = common.request.program.c_str(),
+                                .arguments = exec_pointers(words).data(),
+                                .shell_arguments = exec_pointers(shell_words).data(),
+                                .environment = environment_pointers.data(),
+                                .stdin_fd = stdin_fd,
+                                .stdout_fd = out.theirs.get(),
+                                .stderr_fd = err.theirs.get(),
+                                .inherited_fds = inherited,
+                                .report_fd = common.exec_reports},
+                               common.signals, common.limit));
   return Process{.rank = rank.rank,
                  .pid = pid,
                  .out = std::move(out.ours),
                  .err = std::move(err.ours),
-                 .note = std::move(note)};
+                 .note = std::move(note),
+                 .channel = std::move(channel.ours)};
 }
 
-void LocalWorkers::kill_all(std::span<const Process> processes) {
+void LocalWorkers::kill_all(const std::deque<Process>& processes) {
   for (const Process& process : processes) ::kill(-process.pid, SIGKILL);
   for (const Process& process : processes) {
     while (::waitpid(process.pid, nullptr, 0) < 0 && errno == EINTR) {
@@ -74,23 +101,29 @@ void LocalWorkers::kill_all(std::span<const Process> processes) {
   }
 }
 
+Result<LocalWorkers::Common> LocalWorkers::make_common(const LocalStart& request,
+                                                       const Signals& signals,
+                                                       const DescriptorLimit& limit,
+                                                       int exec_reports) {
+  Common common{.request = request,
+                .signals = signals,
+                .limit = limit,
+                .words = request.command,
+                .shell_words = request.command,
+                .null = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
+                .exec_reports = exec_reports};
+  common.shell_words.front() = request.program;
+  common.shell_words.insert(common.shell_words.begin(), "/bin/sh");
+  if (!common.null.valid()) return errno_status("cannot open /dev/null", errno);
+  return common;
+}
+
 Result<LocalWorkers> LocalWorkers::start(const LocalStart& request, const Signals& signals,
                                          const DescriptorLimit& limit) {
-  std::vector<std::string> arguments = request.command;
-  std::vector<std::string> shell_arguments = request.command;
-  shell_arguments.front() = request.program;
-  shell_arguments.insert(shell_arguments.begin(), "/bin/sh");
   HVD_TRY_ASSIGN(Pipe exec_failures, pipe_to_read());
-  const Common common{.request = request,
-                      .signals = signals,
-                      .limit = limit,
-                      .arguments = exec_pointers(arguments),
-                      .shell_arguments = exec_pointers(shell_arguments),
-                      .null = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)),
-                      .exec_failures = std::move(exec_failures.theirs)};
-  if (!common.null.valid()) return errno_status("cannot open /dev/null", errno);
-
-  std::vector<Process> processes;
+  HVD_TRY_ASSIGN(const Common common,
+                 make_common(request, signals, limit, exec_failures.theirs.get()));
+  std::deque<Process> processes;
   std::vector<pid_t> groups;
   for (const LocalRank& rank : request.ranks) {
     Result<Process> process = start_rank(rank, common);
@@ -106,7 +139,59 @@ Result<LocalWorkers> LocalWorkers::start(const LocalStart& request, const Signal
     kill_all(processes);
     return guard.status();
   }
-  return LocalWorkers(std::move(processes), std::move(exec_failures.ours), *std::move(guard));
+  LocalStart kept = request;
+  kept.first_stdin = -1;  // whoever gave it may close it
+  return LocalWorkers(std::move(kept), std::move(processes), std::move(exec_failures.ours),
+                      std::move(exec_failures.theirs), *std::move(guard));
+}
+
+Status LocalWorkers::add(const LocalRank& rank, const Signals& signals,
+                         const DescriptorLimit& limit) {
+  HVD_TRY_ASSIGN(const Common common, make_common(request_, signals, limit, exec_reports_.get()));
+  HVD_TRY_ASSIGN(Process process, start_rank(rank, common));
+  guard_.remember(process.pid);
+  processes_.push_back(std::move(process));
+  return Status::ok();
+}
+
+void LocalWorkers::send_message(int32_t rank, std::string bytes) {
+  for (Process& process : processes_) {
+    if (process.rank != rank || process.has_ended || !process.channel.valid()) continue;
+    process.messages.push_back(std::move(bytes));
+    flush_messages(process);
+    return;
+  }
+}
+
+void LocalWorkers::flush_messages(Process& process) {
+  while (!process.messages.empty() && process.channel.valid()) {
+    const std::string& next = process.messages.front();
+    const ssize_t sent =
+        ::send(process.channel.get(), next.data(), next.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) return;
+    if (sent < 0) process.channel.reset();  // it is on its way out, which shows elsewhere
+    process.messages.pop_front();
+  }
+}
+
+void LocalWorkers::read_message(Process& process, WorkerEvents& events) {
+  std::array<char, elastic::kMaxMessageBytes + 1> buffer;
+  const ssize_t count = ::recv(process.channel.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count <= 0) {
+    process.channel.reset();
+    return;
+  }
+  events.on_message(process.rank, {buffer.data(), static_cast<size_t>(count)});
+}
+
+void LocalWorkers::kill_one(int32_t rank) {
+  for (Process& process : processes_) {
+    if (process.rank != rank || process.has_ended) continue;
+    process.was_asked = true;
+    ::kill(-process.pid, SIGKILL);
+  }
 }
 
 void LocalWorkers::report_started(WorkerEvents& events) const {
@@ -116,6 +201,13 @@ void LocalWorkers::report_started(WorkerEvents& events) const {
 void LocalWorkers::watch(PollSet& polls, WorkerEvents& events,
                          const std::function<bool(OutputStream)>& may_read) {
   for (Process& process : processes_) {
+    if (process.channel.valid()) {
+      polls.watch(process.channel.get(), POLLIN,
+                  [&process, &events] { read_message(process, events); });
+      if (!process.messages.empty()) {
+        polls.watch(process.channel.get(), POLLOUT, [&process] { flush_messages(process); });
+      }
+    }
     for (OutputStream stream : {OutputStream::kOut, OutputStream::kErr}) {
       const UniqueFd& pipe = stream == OutputStream::kOut ? process.out : process.err;
       if (!pipe.valid() || !may_read(stream)) continue;
@@ -158,8 +250,14 @@ std::optional<WorkerExit> LocalWorkers::take_end(pid_t pid, int wait_status) {
   found->has_ended = true;
   ExitStatus status = ExitStatus::from_wait_status(wait_status);
   status.exec_error = found->exec_error;
-  const bool was_asked = was_asked_ && !found->was_dying_first;
-  if (status.is_success() && !was_asked_) {
+  const bool was_asked = found->was_asked || (was_asked_ && !found->was_dying_first);
+  found->channel.reset();
+  if (request_.is_elastic && !was_asked_) {
+    // The job goes on without it, so what it left behind must not hold its cores and memory.
+    if (!status.is_success()) ::kill(-pid, SIGKILL);
+    found->group_is_ours = false;
+    guard_.forget(pid);
+  } else if (status.is_success() && !was_asked_) {
     // What a rank that ended well leaves running, it leaves on purpose.
     found->group_is_ours = false;
     guard_.forget(pid);

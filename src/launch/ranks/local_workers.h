@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <deque>
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -36,6 +37,9 @@ struct LocalStart {
   std::vector<LocalRank> ranks;
   std::string key;      // of the job
   int first_stdin = 0;  // what rank 0 reads; the others read nothing
+  // Of an elastic job: `rank` is the number of a worker, which has a socket to the launcher, and
+  // more may be started later.
+  bool is_elastic = false;
 };
 
 class LocalWorkers {
@@ -43,6 +47,14 @@ class LocalWorkers {
   // All of them or none: if a rank cannot be started, those before it are killed.
   static Result<LocalWorkers> start(const LocalStart& request, const Signals& signals,
                                     const DescriptorLimit& limit);
+
+  // One more, later.
+  Status add(const LocalRank& rank, const Signals& signals, const DescriptorLimit& limit);
+
+  // A message for an elastic worker; kept until it reads.
+  void send_message(int32_t rank, std::string bytes);
+  // One worker alone: from here on its end is our doing.
+  void kill_one(int32_t rank);
 
   // For whoever must know what was started.
   void report_started(WorkerEvents& events) const;
@@ -73,7 +85,10 @@ class LocalWorkers {
     pid_t pid;  // and process group
     UniqueFd out;
     UniqueFd err;
-    UniqueFd note;  // see failure_note.h
+    UniqueFd note;                          // see failure_note.h
+    UniqueFd channel = {};                  // of an elastic worker
+    std::deque<std::string> messages = {};  // on their way into it
+    bool was_asked = false;                 // it alone
     bool has_ended = false;
     bool group_is_ours = true;     // false: empty, or left alone because the rank ended well
     bool was_dying_first = false;  // on its way out before anybody was asked to end
@@ -81,19 +96,28 @@ class LocalWorkers {
     std::optional<FailureNote> note_before = {};  // its note when it was asked to end
   };
 
-  LocalWorkers(std::vector<Process> processes, UniqueFd exec_failures, Guard guard)
-      : processes_(std::move(processes)),
+  LocalWorkers(LocalStart request, std::deque<Process> processes, UniqueFd exec_failures,
+               UniqueFd exec_reports, Guard guard)
+      : request_(std::move(request)),
+        processes_(std::move(processes)),
         exec_failures_(std::move(exec_failures)),
+        exec_reports_(std::move(exec_reports)),
         guard_(std::move(guard)) {}
 
   struct Common;
   static Result<Process> start_rank(const LocalRank& rank, const Common& common);
-  static void kill_all(std::span<const Process> processes);
+  static Result<Common> make_common(const LocalStart& request, const Signals& signals,
+                                    const DescriptorLimit& limit, int exec_reports);
+  static void kill_all(const std::deque<Process>& processes);
+  static void read_message(Process& process, WorkerEvents& events);
+  static void flush_messages(Process& process);
   static bool read_once(Process& process, OutputStream stream, WorkerEvents& events);
   void take_exec_failures();
 
-  std::vector<Process> processes_;
-  UniqueFd exec_failures_;  // read end; see spawn.h
+  LocalStart request_;             // what all have in common; its ranks are those at the start
+  std::deque<Process> processes_;  // stay where they are while others are added
+  UniqueFd exec_failures_;         // read end; see spawn.h
+  UniqueFd exec_reports_;          // write end, for those that are started later
   Guard guard_;
   bool was_asked_ = false;
 };

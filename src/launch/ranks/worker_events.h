@@ -36,6 +36,10 @@ class WorkerEvents {
   virtual void on_output_end(int32_t rank, OutputStream stream) = 0;
   // After the output that the rank wrote before it ended, as far as that has come.
   virtual void on_exit(const WorkerExit& exit) = 0;
+  // One message of a worker to the launcher of an elastic job (elastic/message.h).
+  virtual void on_message(int32_t rank, std::string_view bytes) {
+    static_cast<void>(rank), static_cast<void>(bytes);
+  }
   virtual void on_file(const FilePiece& piece) { static_cast<void>(piece); }
   // An agent's answer to a question that only some ask (doctor.h); the kind is a FrameKind.
   virtual void on_answer(std::string_view host, uint8_t kind, std::string_view payload) {

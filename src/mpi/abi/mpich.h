@@ -2,7 +2,7 @@
 // 5, Intel MPI, MVAPICH, Cray): handles are numbers that tell their kind and size.
 #pragma once
 
-#include "mpi/symbols.h"
+#include "mpi/abi/symbols.h"
 
 namespace hvd::mpi {
 

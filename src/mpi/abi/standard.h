@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "mpi/symbols.h"
+#include "mpi/abi/symbols.h"
 
 namespace hvd::mpi {
 

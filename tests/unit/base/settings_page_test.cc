@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::string_view kPreamble = R"(# Settings
 
-The core reads these environment variables once, at `init`. This page is generated from the table in
-`src/base/settings.cc`.
+The core reads these environment variables once, at `init`, or checks them for whoever reads them. This page is generated
+from the table in `src/base/settings.cc`.
 
 - A value that was valid for the original Horovod keeps its meaning.
 - An empty or blank value counts as unset.

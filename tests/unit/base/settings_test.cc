@@ -172,7 +172,7 @@ TEST(Settings, RefuseBadValuesByName) {
       {{{"HOROVOD_THREAD_AFFINITY", "0,a"}},
        "HOROVOD_THREAD_AFFINITY: expected integers of 0 or more separated by commas, got '0,a'"},
       {{{"HOROVOD_NUM_NCCL_STREAMS", "0"}},
-       "HOROVOD_NUM_NCCL_STREAMS: expected an integer from 1 to 2147483647, got '0'"},
+       "HOROVOD_NUM_NCCL_STREAMS: expected an integer from 1 to 64, got '0'"},
       {{{"HOROVOD_SPIN_COUNT", "-2"}},
        "HOROVOD_SPIN_COUNT: expected an integer of -1 or more, got '-2'"},
   };

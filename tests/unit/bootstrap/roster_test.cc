@@ -1,4 +1,5 @@
 #include "bootstrap/roster.h"
+#include "bootstrap/tcp_end.h"
 
 #include <gmock/gmock.h>
 
@@ -18,6 +19,7 @@ Member member(int32_t rank, int32_t size, int32_t local_rank, int32_t local_size
           .host = std::string("identity of ") + host,
           .hostname = host,
           .addresses = *net::parse_addresses("10.0.0.1:4100,[fd00::2]:4100"),
+          .gloo = {true, "is not installed"},
           .fresh = "random"};
 }
 
@@ -106,6 +108,24 @@ TEST(Roster, NamesRanksThatDiffer) {
   EXPECT_THAT(
       check_member(zero, tls).message(),
       HasSubstr("rank 3 (host b) has HOROVOD_TLS 1, rank 0 (host a) has HOROVOD_TLS unset"));
+}
+
+TEST(RosterGloo, ALibraryWithOneAddressListensWhereTheOtherHostsAre) {
+  const auto address = [](const char* text) { return *net::parse_host(text, 0); };
+  TcpEnd end;
+  end.member.host = "here";
+  end.interfaces = {{.name = "docker0", .address = address("172.17.0.1"), .prefix_length = 16},
+                    {.name = "eth0", .address = address("10.1.0.5"), .prefix_length = 24}};
+  end.usable = {address("172.17.0.1"), address("10.1.0.5")};
+  Roster roster;
+  Member other;
+  other.host = "there";
+  other.addresses = {address("192.168.3.3"), address("10.1.0.9")};
+  roster.members = {end.member, other};
+
+  EXPECT_EQ(address_for_others(end, roster), "10.1.0.5");
+  roster.members[1].addresses = {address("192.168.3.3")};
+  EXPECT_EQ(address_for_others(end, roster), "172.17.0.1") << "else the first";
 }
 
 }  // namespace

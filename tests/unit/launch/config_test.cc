@@ -66,21 +66,66 @@ TEST(LaunchYaml, OfAKeyThatIsThereTwiceTheLastCounts) {
   EXPECT_EQ(root->find("b")->find("c")->scalar, "3");
 }
 
+TEST(LaunchYaml, ScalarsMayTakeManyLines) {
+  const auto root = parse_yaml(
+      "literal: |\n  a\n   b\n\n  c\nfolded: >-\n  d\n  e\n\n  f\nkept: |+\n  g\n\nplain: h\n  i\n"
+      "quoted: \"j\n  k\\\n  l\\n\\x41\\u00e9\"\nflow: [m,\n  n: o,  # why\n]\n");
+
+  ASSERT_TRUE(root.is_ok()) << root.status().message();
+  EXPECT_EQ(root->find("literal")->scalar, "a\n b\n\nc\n");
+  EXPECT_EQ(root->find("folded")->scalar, "d e\nf");
+  EXPECT_EQ(root->find("kept")->scalar, "g\n\n");
+  EXPECT_EQ(root->find("plain")->scalar, "h i");
+  EXPECT_EQ(root->find("quoted")->scalar, "j kl\nA\u00e9");
+  EXPECT_EQ(root->find("flow")->items.at(1).find("n")->scalar, "o");
+}
+
+TEST(LaunchYaml, AnAliasStandsForWhatItsAnchorNames) {
+  const auto root = parse_yaml(
+      "base: &base\n  a: 1\n  b: &two 2\nother:\n  <<: *base\n  b: 3\nlist: [*two, *base]\n");
+
+  ASSERT_TRUE(root.is_ok()) << root.status().message();
+  EXPECT_EQ(root->find("other")->find("a")->scalar, "1");
+  EXPECT_EQ(root->find("other")->find("b")->scalar, "3");
+  EXPECT_EQ(root->find("list")->items.at(0).scalar, "2");
+  EXPECT_EQ(root->find("list")->items.at(1).find("a")->scalar, "1");
+}
+
+TEST(LaunchYaml, AliasesOfAliasesDoNotGrowWithoutEnd) {
+  std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 20; ++i) {
+    const std::string below = "*a" + std::to_string(i - 1);
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + below;
+    for (int j = 0; j < 9; ++j) text += ", " + below;
+    text += "]\n";
+  }
+
+  const auto root = parse_yaml(text);
+
+  ASSERT_FALSE(root.is_ok());
+  EXPECT_THAT(root.status().message(), HasSubstr("too many nodes"));
+}
+
 TEST(LaunchYaml, AnErrorNamesItsLine) {
   const std::vector<std::pair<const char*, const char*>> mistakes = {
       {"a: 1\n\tb: 2\n", "line 2: a tab in the indentation"},
       {"a:\n    b: 1\n  c: 2\n", "line 3: the indentation is wrong"},
-      {"a: &anchor 1\n", "line 1: not supported here"},
-      {"a: |\n  text\n", "line 1: not supported here"},
-      {"a: [1, 2\n", "line 1: a list in brackets must end in the same line"},
-      {"a: {b: 1\n", "line 1: a map in braces must end in the same line"},
+      {"a: *nobody\n", "line 1: nothing is called nobody"},
+      {"a: | text\n", "line 1: expected the end of the line behind | or >"},
+      {"a: @b\n", "line 1: a value cannot begin with @ outside quotes"},
+      {"a: !program x\n", "line 1: the tag !program means nothing here"},
+      {"a: 1\n---\nb: 2\n", "line 2: expected one document"},
+      {"? a\n: b\n", "line 1: keys behind '?' are not supported"},
+      {"a:\n  <<: 1\n", "expected a map, or a list of maps, behind <<"},
+      {"a: \"\\q\"\n", "line 1: unknown escape \\q"},
+      {"a: [1,\n2\n", "line 1: a list in brackets does not end"},
+      {"a: {b: 1\n", "line 1: a map in braces does not end"},
       {"a: {b: 1]\n", "line 1: expected ',' or '}', got ]"},
       {"a: {b: 1} c\n", "line 1: expected the end of the line, got c"},
-      {"a: {: 1}\n", "line 1: a key is empty"},
+      {"a: {'': 1}\n", "line 1: a key is empty"},
       {"a: [1,, 2]\n", "line 1: an item is missing"},
-      {"a: {b: &anchor 1}\n", "line 1: not supported here"},
-      {"a: {b: 'open}\n", "line 1: expected one quoted text"},
-      {"a: 'open\n", "line 1: expected one quoted text"},
+      {"a: {b: 'open}\n", "line 1: a text in quotes does not end"},
+      {"a: 'open\n", "line 1: a text in quotes does not end"},
       {"just words\n", "line 1: expected 'key: value'"},
   };
   for (const auto& [text, message] : mistakes) {
@@ -101,6 +146,7 @@ params:
 autotune:
   enabled: true
   log_file: autotune.csv
+  profile: tuned.txt
   warmup_samples: 5
   steps_per_sample: 20
   bayes_opt_max_samples: 50
@@ -136,7 +182,8 @@ TEST(LaunchConfig, EveryKeyBecomesItsVariable) {
                   "HOROVOD_CACHE_CAPACITY=2048", "HOROVOD_HIERARCHICAL_ALLREDUCE=1",
                   "HOROVOD_HIERARCHICAL_ALLGATHER=0", "HOROVOD_TORUS_ALLREDUCE=0",
                   "HOROVOD_AUTOTUNE=1", "HOROVOD_AUTOTUNE_LOG=autotune.csv",
-                  "HOROVOD_AUTOTUNE_WARMUP_SAMPLES=5", "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE=20",
+                  "HOROVOD_AUTOTUNE_PROFILE=tuned.txt", "HOROVOD_AUTOTUNE_WARMUP_SAMPLES=5",
+                  "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE=20",
                   "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES=50",
                   "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE=0.25", "HOROVOD_TIMELINE=timeline.json",
                   "HOROVOD_TIMELINE_MARK_CYCLES=1", "HOROVOD_STALL_CHECK_DISABLE=1",
@@ -184,6 +231,14 @@ TEST(LaunchConfig, WhatMeansNothingAloneIsNotExported) {
       "--autotune-log-file", "x", "--timeline-mark-cycles", "--autotune-warmup-samples", "1", "a"});
 
   EXPECT_THAT(options->tunables.to_environment(), IsEmpty());
+}
+
+TEST(LaunchConfig, AProfileIsUsedWithoutTheAutotunerToo) {
+  const auto options =
+      parse_options(std::vector<std::string>{"--autotune-profile", "tuned.txt", "a"});
+
+  EXPECT_THAT(options->tunables.to_environment(),
+              ElementsAre("HOROVOD_AUTOTUNE_PROFILE=tuned.txt"));
 }
 
 TEST(LaunchConfig, SwitchesThatAreOffSaySoExceptAutotuneAndMarksAlone) {

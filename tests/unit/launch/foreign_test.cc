@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/json_text.h"
 #include "launch/doctor/engine_comparison.h"
 #include "launch/os/shell_words.h"
-#include "launch/plan/json_text.h"
 #include "launch/plan/jsrun_command.h"
 #include "launch/plan/mpi_command.h"
 

@@ -220,7 +220,7 @@ TEST(Handshake, ReadsHellosItWrote) {
 TEST(Handshake, RefusesHellosOfOtherProgramsAndVersions) {
   auto bytes = encode_hello({});
   bytes[0] ^= 1;
-  EXPECT_THAT(decode_hello(bytes).status().message(), HasSubstr("no horovod process"));
+  EXPECT_THAT(decode_hello(bytes).status().message(), HasSubstr("not a horovod process"));
 
   bytes = encode_hello({});
   bytes[4] = 9;

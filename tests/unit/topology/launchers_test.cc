@@ -6,9 +6,9 @@
 #include <string>
 
 #include "base/fake_environment.h"
+#include "base/json_reader.h"
 #include "base/text.h"
 #include "tests/unit/topology/place.h"
-#include "topology/json.h"
 #include "topology/launcher.h"
 #include "topology/sagemaker.h"
 

@@ -77,6 +77,14 @@ TEST(Encoder, ShowsARankThatWasReadyEarlierWhereTheNegotiationBegins) {
   EXPECT_EQ(trace.finish().at(8), Json::parse(R"({"ph":"X","name":"3","ts":2,"pid":2,"dur":0})"));
 }
 
+TEST(Encoder, MarksWhatConcernsAllTensors) {
+  Trace trace;
+  trace.add({.kind = EventKind::kMark, .word = "TUNING chunk_bytes=65536"});
+
+  EXPECT_EQ(trace.finish().at(2),
+            Json::parse(R"({"ph":"i","name":"TUNING chunk_bytes=65536","ts":1,"s":"g"})"));
+}
+
 TEST(Encoder, WritesTheRecordsOfTheFormat) {
   Trace trace;
   trace.negotiate_start("g").rank_ready("g", 1).negotiate_end("g").start("g");

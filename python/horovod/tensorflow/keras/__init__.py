@@ -51,7 +51,7 @@ from horovod._keras._calls import (
 )
 from horovod._keras.backends import backend_module
 
-from . import callbacks
+from . import callbacks, elastic
 
 Average = basics.Average
 Sum = basics.Sum
@@ -190,6 +190,7 @@ __all__ = [
     "cross_size",
     "cuda_built",
     "ddl_built",
+    "elastic",
     "global_process_set",
     "gloo_built",
     "gloo_enabled",

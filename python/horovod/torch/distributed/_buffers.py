@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch.utils.dlpack import from_dlpack
 
 from horovod._core import _native
+from horovod.torch._devices import is_direct
+from horovod.torch._dlpack import from_dlpack
 from horovod.torch._tensors import DTYPES
 
 _BYTE = DTYPES[torch.uint8]
@@ -22,6 +23,13 @@ def is_plain(tensor: torch.Tensor) -> bool:
     if not tensor.is_cpu or not tensor.is_contiguous() or tensor.is_neg():
         return False
     return not (tensor.is_complex() and tensor.is_conj())
+
+
+def is_plain_anywhere(tensor: torch.Tensor) -> bool:
+    """Whether the core can use the tensor's own memory, which may be that of a GPU."""
+    if tensor.is_cpu:
+        return is_plain(tensor)
+    return is_direct(tensor) and tensor.is_contiguous() and not tensor.is_neg() and tensor.numel() > 0
 
 
 def host_copy(tensor: torch.Tensor) -> torch.Tensor:

@@ -104,12 +104,20 @@ class Group:
     def submit(self, operation: Operation, opts: Any) -> Work:
         """Starts the operation; a call that is not asynchronous also ends here."""
         handle = _native.submit(
-            operation.kind, operation.dtype, operation.reduce_op, self.members.process_set,
-            operation.root, codes.NO_WIRE_DTYPE,
-            self.progress(math.prod(operation.shape), opts),
-            operation.shape, operation.input, operation.output, operation.factor, 1.0,
-            operation.splits, operation.name, operation.owner, False,
-        )  # fmt: skip
+            kind=operation.kind,
+            dtype=operation.dtype,
+            reduce_op=operation.reduce_op,
+            process_set=self.members.process_set,
+            root_rank=operation.root,
+            progress=self.progress(math.prod(operation.shape), opts),
+            shape=operation.shape,
+            input=operation.input,
+            output=operation.output,
+            prescale=operation.factor,
+            splits=operation.splits,
+            name=operation.name,
+            owner=operation.owner,
+        )
         return self.started(handle, operation.outputs, operation.finish, opts)
 
     def submit_many(
@@ -127,10 +135,14 @@ class Group:
         if not tensors:
             return CompletedWork(outputs)
         handle = _native.submit_group(
-            kind, reduce_op, self.members.process_set, codes.NO_WIRE_DTYPE,
-            self.progress(sum(math.prod(tensor[1]) for tensor in tensors), opts),
-            factor, 1.0, tensors, owner, False,
-        )  # fmt: skip
+            kind=kind,
+            reduce_op=reduce_op,
+            process_set=self.members.process_set,
+            progress=self.progress(sum(math.prod(tensor[1]) for tensor in tensors), opts),
+            prescale=factor,
+            tensors=tensors,
+            owner=owner,
+        )
         return self.started(handle, outputs, finish, opts)
 
     def started(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from horovod._core import _native, codes
-from horovod.torch._tensors import DTYPES
 from horovod.torch.distributed._process_group import HorovodProcessGroup, Members
 
 if TYPE_CHECKING:
@@ -99,9 +98,15 @@ def _agreed_generation() -> int:
     count = torch.tensor([_Counts.generation + 1], dtype=torch.int64)
     address = count.data_ptr()
     _native.run(
-        codes.ALLREDUCE, DTYPES[torch.int64], codes.MAX, 0, 0, codes.NO_WIRE_DTYPE,
-        (1,), address, address, 1.0, 1.0, "torch.distributed.generation", count,
-    )  # fmt: skip
+        kind=codes.ALLREDUCE,
+        dtype=codes.INT64,
+        reduce_op=codes.MAX,
+        shape=(1,),
+        input=address,
+        output=address,
+        name="torch.distributed.generation",
+        owner=count,
+    )
     return int(count.item())
 
 

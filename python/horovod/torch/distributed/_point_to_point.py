@@ -265,10 +265,17 @@ class Mail:
 
         def submit(process_set: int) -> int:
             return _native.submit(
-                codes.BROADCAST, code, codes.SUM, process_set, root, codes.NO_WIRE_DTYPE,
-                PROGRESS_BACKGROUND if helped else PROGRESS_DEFAULT, (count,), where, where,
-                1.0, 1.0, None, name, host, False,
-            )  # fmt: skip
+                kind=codes.BROADCAST,
+                dtype=code,
+                process_set=process_set,
+                root_rank=root,
+                progress=PROGRESS_BACKGROUND if helped else PROGRESS_DEFAULT,
+                shape=(count,),
+                input=where,
+                output=where,
+                name=name,
+                owner=host,
+            )
 
         self._pair(target if source == self._group.rank else source).start(work, submit)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from horovod._core import _native, codes
+from horovod.torch._devices import current_stream, device_of
 from horovod.torch._tensors import DTYPES
 from horovod.torch.distributed import _buffers, _movement
 from horovod.torch.distributed._group import Operation
@@ -28,7 +29,7 @@ def allreduce(group: Group, tensor: torch.Tensor, op: object, opts: Any) -> Work
     if tensor.layout is not torch.strided:
         return _allreduce_sparse(group, tensor, op)
     code, reduce_op = DTYPES.get(tensor.dtype), PLAIN_OPS.get(kind_of(op))
-    if code is not None and reduce_op is not None and _buffers.is_plain(tensor):
+    if code is not None and reduce_op is not None and _buffers.is_plain_anywhere(tensor):
         return _allreduce_plain(group, tensor, code, reduce_op, opts)
     host = _buffers.host_copy(tensor)
     return _allreduce_into(group, host, host, [tensor], op, opts, _giving_back([tensor], [host]))
@@ -38,9 +39,18 @@ def _allreduce_plain(group: Group, tensor: torch.Tensor, code: int, reduce_op: i
     """The case that DDP and most programs have, by the shortest way."""
     where, count = _buffers.address(tensor), tensor.numel()
     handle = _native.submit(
-        codes.ALLREDUCE, code, reduce_op, group.members.process_set, 0, codes.NO_WIRE_DTYPE,
-        group.progress(count, opts), (count,), where, where, 1.0, 1.0, None, None, tensor, False,
-    )  # fmt: skip
+        kind=codes.ALLREDUCE,
+        dtype=code,
+        reduce_op=reduce_op,
+        process_set=group.members.process_set,
+        progress=group.progress(count, opts),
+        shape=(count,),
+        input=where,
+        output=where,
+        owner=tensor,
+        device=device_of(tensor),
+        stream=current_stream(device_of(tensor)),
+    )
     return group.started(handle, [tensor], None, opts)
 
 

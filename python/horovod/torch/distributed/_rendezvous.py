@@ -15,7 +15,6 @@ import torch
 from torch._C._distributed_c10d import TCPStore
 
 from horovod._core import _native, codes
-from horovod.torch._tensors import DTYPES
 from horovod.torch.distributed._membership import start_job
 
 if TYPE_CHECKING:
@@ -63,7 +62,13 @@ def _broadcast_text(text: str) -> str:
     buffer[: len(data)] = torch.tensor(list(data), dtype=torch.uint8)
     address = buffer.data_ptr()
     _native.run(
-        codes.BROADCAST, DTYPES[torch.uint8], codes.SUM, 0, 0, codes.NO_WIRE_DTYPE,
-        (_ADDRESS_BYTES,), address, address, 1.0, 1.0, "torch.distributed.rendezvous", buffer,
-    )  # fmt: skip
+        kind=codes.BROADCAST,
+        dtype=codes.UINT8,
+        root_rank=0,
+        shape=(_ADDRESS_BYTES,),
+        input=address,
+        output=address,
+        name="torch.distributed.rendezvous",
+        owner=buffer,
+    )
     return bytes(buffer.tolist()).rstrip(b"\0").decode()

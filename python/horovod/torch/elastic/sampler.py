@@ -48,6 +48,10 @@ class ElasticSampler(Sampler[int]):
         del batch_idx
         self.processed_num += batch_size * self.num_replicas
 
+    def record_indices(self, indices: Sized) -> None:
+        """Count samples that this rank has processed, and every other rank as many."""
+        self.record_batch(0, len(indices))
+
     def state_dict(self) -> dict[str, int]:
         """Return what a new worker needs to go on from here."""
         return {"epoch": self.epoch, "processed_num": self.processed_num}

@@ -109,7 +109,7 @@ TEST_F(ToyBackendTest, AWorkThatNobodyTakesIsRefusedWithTheReason) {
   EXPECT_EQ(status.code(), StatusCode::kPreconditionError);
   EXPECT_EQ(status.message(),
             "no backend: fence, 0 bytes, GPU memory; toy has no fence; shared_memory does not "
-            "reach GPU memory");
+            "reach GPU memory; gpu has no fence");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// json.h - as much of JSON as the files of launchers need: strings and lists of strings at the top
-// level of an object. Everything else is checked and skipped. Pure; any thread.
+// json_reader.h - as much of JSON as the files of launchers need: strings and lists of strings at
+// the top level of an object. Everything else is checked and skipped. Pure; any thread.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 
-namespace hvd::topology {
+namespace hvd {
 
 // Fields that are a string (one entry) or a list of strings; others are left out.
 Result<std::map<std::string, std::vector<std::string>>> parse_json_object(std::string_view text);
@@ -17,4 +17,4 @@ Result<std::map<std::string, std::vector<std::string>>> parse_json_object(std::s
 // A list of strings.
 Result<std::vector<std::string>> parse_json_strings(std::string_view text);
 
-}  // namespace hvd::topology
+}  // namespace hvd

@@ -1,18 +1,18 @@
-#include "topology/json.h"
+#include "base/json_reader.h"
 
 #include <cstdint>
 #include <optional>
 
 #include "base/text.h"
 
-namespace hvd::topology {
+namespace hvd {
 namespace {
 
 using Strings = std::vector<std::string>;
 
-class Parser {
+class JsonReader {
  public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  explicit JsonReader(std::string_view text) : text_(text) {}
 
   Result<std::map<std::string, Strings>> object() {
     std::map<std::string, Strings> fields;
@@ -87,7 +87,7 @@ class Parser {
     return std::optional<Strings>();
   }
 
-  // Names of hosts are plain; escapes other than the one-letter ones are refused.
+  // What this reads are names, which are plain: escapes other than the one-letter ones are refused.
   Result<std::string> string() {
     HVD_TRY(expect('"'));
     std::string out;
@@ -140,9 +140,9 @@ class Parser {
 }  // namespace
 
 Result<std::map<std::string, Strings>> parse_json_object(std::string_view text) {
-  return Parser(text).object();
+  return JsonReader(text).object();
 }
 
-Result<Strings> parse_json_strings(std::string_view text) { return Parser(text).strings(); }
+Result<Strings> parse_json_strings(std::string_view text) { return JsonReader(text).strings(); }
 
-}  // namespace hvd::topology
+}  // namespace hvd

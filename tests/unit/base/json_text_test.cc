@@ -1,4 +1,4 @@
-#include "trace/json_text.h"
+#include "base/json_text.h"
 
 #include <gtest/gtest.h>
 
@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 
-namespace hvd::trace {
+namespace hvd {
 namespace {
 
 std::string literal_of(std::string_view text) {
   std::string out;
-  append_json_string(out, text);
+  append_json_string(out, text, BadBytes::kReplace);
   return out;
 }
 
@@ -22,7 +22,7 @@ TEST(JsonText, QuotesPlainTextAsItIs) {
 
 TEST(JsonText, EscapesWhatJsonDoesNotAllow) {
   EXPECT_EQ(literal_of("a\"b\\c"), R"("a\"b\\c")");
-  EXPECT_EQ(literal_of("\n\t\x7F"), R"("\u000a\u0009\u007f")");
+  EXPECT_EQ(literal_of("\n\t\x7F"), R"("\n\u0009\u007f")");
   EXPECT_EQ(literal_of(std::string_view("\0", 1)), R"("\u0000")");
 }
 
@@ -48,6 +48,17 @@ TEST(JsonText, ReplacesBytesThatAreNotUtf8) {
   for (const auto& [text, expected] : rows) EXPECT_EQ(literal_of(text), '"' + expected + '"');
 }
 
+TEST(JsonText, KeepsBytesThatAreNotUtf8AsLoneSurrogates) {
+  EXPECT_EQ(json_string("bad\xFF\xC3"), R"("bad\udcff\udcc3")");
+}
+
+TEST(JsonText, PutsObjectsTogether) {
+  const std::string names[] = {"a", "b\"c"};
+
+  EXPECT_EQ(JsonObject().add("n", "1").add("list", json_strings(names)).text(),
+            R"({"n": 1, "list": ["a", "b\"c"]})");
+}
+
 TEST(JsonText, IsValidJsonForEveryPairOfBytes) {
   for (int first = 0; first < 256; ++first) {
     for (int second = 0; second < 256; ++second) {
@@ -58,4 +69,4 @@ TEST(JsonText, IsValidJsonForEveryPairOfBytes) {
 }
 
 }  // namespace
-}  // namespace hvd::trace
+}  // namespace hvd

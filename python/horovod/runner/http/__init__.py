@@ -1,0 +1,1 @@
+"""A small store over HTTP, for drivers that are written in Python."""

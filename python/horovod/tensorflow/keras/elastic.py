@@ -1,0 +1,69 @@
+"""Elastic training: a model whose workers come and go.
+
+::
+
+    @hvd.elastic.run
+    def train(state):
+        model.fit(
+            data,
+            epochs=epochs - state.epoch,
+            callbacks=[
+                hvd.elastic.UpdateEpochStateCallback(state),
+                hvd.elastic.UpdateBatchStateCallback(state),
+                hvd.elastic.CommitStateCallback(state),
+            ],
+        )
+
+    train(hvd.elastic.KerasState(model, batch=0, epoch=0))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from horovod._keras import elastic as _impl
+from horovod._keras.backends import tensorflow as _backend
+from horovod._keras.elastic import run
+
+
+class KerasState(_impl.KerasStateImpl):
+    """The state of a model and of its optimizer, and any values given by name."""
+
+    def __init__(self, model: Any, optimizer: Any = None, **kwargs: Any) -> None:
+        """Track a model that is built; default: the optimizer that it was compiled with."""
+        super().__init__(_backend, model, optimizer, **kwargs)
+
+
+class CommitStateCallback(_impl.CommitStateCallbackImpl, tf.keras.callbacks.Callback):
+    """Commits the state every `batches_per_commit` batches, and at the end of an epoch."""
+
+    def __init__(self, state: Any, batches_per_commit: int = 1) -> None:
+        """Put it after the callbacks that change the state."""
+        super().__init__(_backend, state, batches_per_commit)
+
+
+class UpdateBatchStateCallback(_impl.UpdateBatchStateCallbackImpl, tf.keras.callbacks.Callback):
+    """Keeps `state.batch`, and shortens the epoch that goes on after a reset."""
+
+    def __init__(self, state: Any) -> None:
+        """Take a state with the attribute batch."""
+        super().__init__(_backend, state)
+
+
+class UpdateEpochStateCallback(_impl.UpdateEpochStateCallbackImpl, tf.keras.callbacks.Callback):
+    """Keeps `state.epoch`."""
+
+    def __init__(self, state: Any) -> None:
+        """Take a state with the attribute epoch."""
+        super().__init__(_backend, state)
+
+
+__all__ = [
+    "CommitStateCallback",
+    "KerasState",
+    "UpdateBatchStateCallback",
+    "UpdateEpochStateCallback",
+    "run",
+]

@@ -1,0 +1,85 @@
+// Elastic jobs over hosts with networks of their own (network_hosts.h).
+#include "tests/process/elastic_fixture.h"
+#include "tests/process/network_hosts.h"
+
+namespace hvd::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ElasticNetwork : public ElasticJobs {
+ protected:
+  static void SetUpTestSuite() {
+    hosts_ = std::make_unique<NetworkHosts>();
+    if (hosts_->create({"hosta", "hostb", "hostc"})) return;
+    problem_ = hosts_->problem();
+    hosts_.reset();
+  }
+  static void TearDownTestSuite() { hosts_.reset(); }
+  void SetUp() override {
+    if (!hosts_) GTEST_SKIP() << "hosts as network namespaces: " << problem_;
+  }
+
+  static std::unique_ptr<NetworkHosts> hosts_;
+  static std::string problem_;
+};
+pid_t parent_of(pid_t pid) {
+  std::ifstream file(concat("/proc/", pid, "/status"));
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("PPid:")) return std::atoi(line.c_str() + 5);
+  }
+  return -1;
+}
+
+std::unique_ptr<NetworkHosts> ElasticNetwork::hosts_;
+std::string ElasticNetwork::problem_;
+
+TEST_F(ElasticNetwork, AHostIsAddedAndAnotherRemovedByTheScript) {
+  write_hosts("hosta:1\nhostb:1\n");
+  LaunchedJob job(command({"-np", "2", "--min-np", "1", "--host-discovery-script",
+                           "cat '" + hosts_file() + "'"}),
+                  {.environment = hosts_->environment()});
+  ASSERT_TRUE(wait_for_world(job, 1, 2)) << job.err();
+
+  write_hosts("hosta:1\nhostb:1\nhostc:1\n");
+  ASSERT_TRUE(wait_for_world(job, 2, 3)) << job.err();
+  write_hosts("hosta:1\nhostc:1\n");
+  ASSERT_TRUE(wait_for_world(job, 3, 2)) << job.err();
+  stop();
+
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.err(), HasSubstr("host hostc with 1 slot was added"));
+  EXPECT_THAT(job.err(), HasSubstr("rank 1 on hostb had to go: host hostb was removed"));
+}
+
+// The agent dies, and with it the workers of its host and the connection.
+TEST_F(ElasticNetwork, AHostThatIsLostIsTakenOutAndTheOthersGoOn) {
+  LaunchedJob job(command({"-np", "3", "--min-np", "2", "-H", "hosta:1,hostb:1,hostc:1"}),
+                  {.environment = hosts_->environment()});
+  ASSERT_TRUE(wait_for_world(job, 1, 3)) << job.err();
+
+  ::kill(parent_of(process(job, 1, 2, 3)), SIGKILL);
+  ASSERT_TRUE(wait_for_world(job, 2, 2)) << job.err();
+  stop();
+
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.err(), HasSubstr("rank 2 on hostc was lost: the connection was lost"));
+  EXPECT_THAT(job.err(), HasSubstr("hostc gets no new workers any more"));
+}
+
+TEST_F(ElasticNetwork, AWorkerOfAnotherHostDies) {
+  LaunchedJob job(command({"-np", "4", "--min-np", "2", "-H", "hosta:2,hostb:2",
+                           "--blacklist-cooldown-range", "1", "1"}),
+                  {.environment = hosts_->environment()});
+  ASSERT_TRUE(wait_for_world(job, 1, 4)) << job.err();
+
+  ::kill(process(job, 1, 3, 4), SIGKILL);
+  ASSERT_TRUE(wait_for_world(job, 2, 3)) << job.err();
+  ASSERT_TRUE(wait_for_world(job, 3, 4)) << job.err();
+  stop();
+
+  EXPECT_EQ(job.wait(), 0) << job.err();
+}
+
+}  // namespace
+}  // namespace hvd::test

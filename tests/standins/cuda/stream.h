@@ -1,0 +1,58 @@
+// stream.h - streams and events of the stand-in: a stream is a queue and a thread that runs its
+// items one after the other; an event is a place in a stream. Any thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace standin {
+
+// How often it was recorded, and the newest recording that its stream has passed.
+class EventState {
+ public:
+  uint64_t begin_recording();
+  void complete(uint64_t recording);
+  void wait(uint64_t recording);
+  uint64_t last_recording();
+  bool is_complete();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t recorded_ = 0, completed_ = 0;
+};
+using EventPtr = std::shared_ptr<EventState>;
+
+class Stream {
+ public:
+  explicit Stream(int device);
+  ~Stream();  // runs what is queued first
+
+  int device() const { return device_; }
+  void enqueue(std::function<void()> item);
+  void record(const EventPtr& event);
+  void wait_for(const EventPtr& event);
+  bool is_idle();
+  void synchronize();
+
+ private:
+  void run();
+
+  const int device_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> items_;
+  bool is_running_ = false, is_ending_ = false;
+  std::thread thread_;  // last
+};
+
+// The null stream of a device.
+Stream& default_stream(int device);
+void synchronize_device(int device);
+
+}  // namespace standin

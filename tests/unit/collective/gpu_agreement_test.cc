@@ -1,0 +1,68 @@
+// Which way device memory travels, from what the members say.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "collective/gpu/agreement.h"
+
+namespace hvd::collective::gpu {
+namespace {
+
+using ::testing::HasSubstr;
+
+Facts member(int version, const char* device, const char* host = "a") {
+  Facts facts;
+  facts.nccl_version = version;
+  std::strcpy(facts.host, host);      // NOLINT: short texts
+  std::strcpy(facts.device, device);  // NOLINT
+  return facts;
+}
+
+TEST(GpuAgreement, NcclIsUsedWhereAllHaveItAndADeviceOfTheirOwn) {
+  const Facts all[] = {member(21605, "0000:01:00.0"), member(22005, "0000:02:00.0"),
+                       member(21605, "0000:01:00.0", "b")};
+
+  EXPECT_TRUE(decide(all).use_nccl);
+}
+
+TEST(GpuAgreement, OneMemberWithoutNcclIsEnoughAndIsNamed) {
+  Facts all[] = {member(21605, "0000:01:00.0"), member(0, "0000:02:00.0")};
+  std::strcpy(all[1].why, "libnccl.so.2: cannot open");  // NOLINT: short text
+
+  const Decision decision = decide(all);
+
+  EXPECT_FALSE(decision.use_nccl);
+  EXPECT_THAT(decision.reason, HasSubstr("member 1"));
+  EXPECT_THAT(decision.reason, HasSubstr("cannot open"));
+  EXPECT_THAT(decision.reason, HasSubstr("pip install"));
+}
+
+TEST(GpuAgreement, NothingTravelsUnprotectedBetweenHostsWhereTlsIsAskedFor) {
+  Facts all[] = {member(21605, "0000:01:00.0"), member(21605, "0000:01:00.0", "b")};
+  EXPECT_TRUE(decide(all).use_nccl);
+
+  all[1].protects_all = 1;
+
+  EXPECT_FALSE(decide(all).use_nccl);
+  EXPECT_THAT(decide(all).reason, HasSubstr("HOROVOD_TLS=1"));
+}
+
+TEST(GpuAgreement, AnOldNcclIsNotUsed) {
+  const Facts all[] = {member(21500, "0000:01:00.0"), member(21605, "0000:02:00.0")};
+
+  EXPECT_FALSE(decide(all).use_nccl);
+}
+
+TEST(GpuAgreement, MembersThatShareADeviceAreNamed) {
+  const Facts all[] = {member(21605, "0000:01:00.0"), member(21605, "0000:01:00.0")};
+
+  const Decision decision = decide(all);
+
+  EXPECT_FALSE(decision.use_nccl);
+  EXPECT_THAT(decision.reason, HasSubstr("members 0 and 1"));
+  EXPECT_THAT(decision.reason, HasSubstr("local_rank"));
+}
+
+}  // namespace
+}  // namespace hvd::collective::gpu
