@@ -37,6 +37,21 @@ torch_venv() { if [[ $1 == "$NEWEST_TORCH" ]]; then echo .venv; else echo ".venv
 # What ./dev test torch runs with: release and environment.
 torch_release() { echo "$TORCH $(torch_venv "$TORCH")"; }
 
+# The Python that the constraints of a framework ask for by a line "# python: 3.12": that of the PATH, or of pyenv. Without such
+# a line it is python3. Fails where there is none.
+python_of() {
+  local wanted found
+  wanted=$(sed -n 's/^# python: //p' "$ROOT/constraints-$1.txt")
+  for found in "python${wanted:-3}" "${PYENV_ROOT:-$HOME/.pyenv}/versions/${wanted:-3}".*/bin/python3; do
+    if "$found" -c '' 2>/dev/null; then
+      echo "$found"
+      return
+    fi
+  done
+  echo "constraints-$1.txt asks for Python $wanted, which is not here" >&2
+  return 1
+}
+
 # The frameworks and engines with an environment of their own: each is a file constraints-NAME.txt, which says what is in
 # .venv-NAME, and a folder tests/python/NAME. TensorFlow, in several releases, has rules of its own.
 frameworks() {

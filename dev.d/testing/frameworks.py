@@ -1,7 +1,8 @@
 """Frameworks and cluster engines with an environment of their own: what there is to test, found by name.
 
 `constraints-NAME.txt` says what is in `.venv-NAME`; the folders of `tests/python/NAME` are suites. An older
-release is `constraints-NAME-VERSION.txt`: the same suites, in `./dev test full` or by name.
+release, or one for another Python (a line `# python: 3.12` in it), is `constraints-NAME-VERSION.txt`: the
+same suites, in `./dev test full` or by name. It is left out, and said, where that Python is not installed.
 
   unit      in one process
   parallel  every rank of a job runs pytest, with 3 ranks; `./dev test full`: with 1, 2 and 3
@@ -11,11 +12,12 @@ release is `constraints-NAME-VERSION.txt`: the same suites, in `./dev test full`
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from kinds import pytest
+from kinds import TOOLS, pytest
 from step import ROOT, Step
 
 RANKS, ALL_RANKS = (3,), (1, 2, 3)
@@ -44,14 +46,23 @@ class Framework:
 
     @property
     def is_older(self) -> bool:
-        """Whether it is a release that is not the newest."""
+        """Whether it is a release that is not the newest, or for another Python."""
         return self.folder != self.name
+
+    @property
+    def has_python(self) -> bool:
+        """Whether there is the Python that it asks for; most ask for none."""
+        if "\n# python: " not in (ROOT / f"constraints-{self.name}.txt").read_text(encoding="utf-8"):
+            return True
+        command = [str(TOOLS / "call"), "python_of", self.name]
+        return subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode == 0  # noqa: S603
 
 
 def find() -> tuple[Framework, ...]:
     """Return those that have constraints. TensorFlow, in several releases, has rules of its own."""
     names = sorted(path.stem.removeprefix("constraints-") for path in ROOT.glob("constraints-*.txt"))
-    return tuple(Framework(name) for name in names if name != "tensorflow")
+    found = (Framework(name) for name in names if name != "tensorflow")
+    return tuple(one for one in found if one.has_python)
 
 
 def suites(one: Framework, marks: str, *, is_full: bool) -> list[Step]:

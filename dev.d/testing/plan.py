@@ -110,7 +110,8 @@ def suites(run: Run) -> list[Step]:
         return frameworks.suites(chosen[0], run.marks, is_full=False)
     wanted = [one for one in run.frameworks if run.is_full or not one.is_older]
     of_frameworks = (frameworks.suites(one, run.marks, is_full=run.is_full) for one in wanted)
-    return [*python(run), *release(run), *tensorflow(run), *itertools.chain(*of_frameworks), *sanitizers(run)]
+    of_all = [*python(run), *release(run), *tensorflow(run), *mixed(run)]
+    return [*of_all, *itertools.chain(*of_frameworks), *sanitizers(run)]
 
 
 def preparations(run: Run) -> list[Step]:
@@ -188,6 +189,14 @@ def tensorflow(run: Run) -> list[Step]:
         suite(f"python.keras{suffix}.legacy", f"{folder}/legacy_keras", ranks=2),
         *(oldest_tensorflow(run.oldest_tensorflow) if run.oldest_tensorflow is not None else ()),
     ]
+
+
+def mixed(run: Run) -> list[Step]:
+    """Return jobs whose ranks use different frameworks; PyTorch and JAX are in TensorFlow's environment."""
+    if not run.tensorflow.is_newest:
+        return []
+    needs = "package .venv-mxnet"
+    return [pytest("python.mixed", "mixed", needs, venv=run.tensorflow.venv, marks=run.marks)]
 
 
 def oldest_tensorflow(one: TensorFlow) -> list[Step]:

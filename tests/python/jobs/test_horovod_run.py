@@ -207,10 +207,6 @@ def test_workers_run_the_given_python(tmp_path: Path) -> None:
             "ValueError: -np 3 asks for more workers than",
         ),
         ("hosts='localhost'", "ValueError: -H: expected host:slots, got 'localhost'"),
-        (
-            "num_proc=1, min_num_proc=1",
-            "elastic training (--min-np, --host-discovery-script) is not available",
-        ),
     ],
 )
 def test_mistakes_are_said_before_anything_starts(tmp_path: Path, arguments: str, text: str) -> None:

@@ -14,7 +14,6 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
-from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
@@ -24,6 +23,8 @@ from torch_releases import needs_fsdp2, needs_graphs, since
 
 import horovod.torch as hvd
 
+with contextlib.suppress(ImportError):  # before torch 2.2, where no test uses it
+    from torch.distributed.device_mesh import init_device_mesh
 with contextlib.suppress(ImportError):  # before torch 2.6, where no test uses them
     from torch.distributed.fsdp import fully_shard
     from torch.distributed.tensor import Replicate, Shard, distribute_tensor
@@ -131,6 +132,7 @@ def test_zero_redundancy_optimizer(size: int) -> None:
     assert_equal_models(model.module, train_alone(size, adam))
 
 
+@since(2, 2, "FSDP on CPUs")
 def test_fsdp1(size: int) -> None:
     model = FullyShardedDataParallel(make_model(), device_id=torch.device("cpu"))
 
@@ -179,6 +181,7 @@ def test_a_mesh_of_two_dimensions(kind: str, rank: int, size: int) -> None:
     assert_equal_models(model, expected)
 
 
+@since(2, 2, "torch.distributed.device_mesh")
 def test_tensor_parallel(size: int) -> None:
     mesh = init_device_mesh("cpu", (size,))
     model = make_model()
@@ -216,6 +219,7 @@ def collectives(tensor: torch.Tensor, size: int) -> tuple[torch.Tensor, ...]:
     return total * 2, gathered + 1, scattered / size, exchanged
 
 
+@since(2, 2, "all_to_all_single of the functional collectives")
 @pytest.mark.parametrize("backend", [None, pytest.param("aot_eager", marks=needs_graphs)])
 def test_functional_collectives(backend: str | None, rank: int, size: int) -> None:
     call = collectives if backend is None else torch.compile(collectives, backend=backend, fullgraph=True)

@@ -1,4 +1,4 @@
-"""Short names for the long argument lists of the compiled module."""
+"""Short names for the calls of the compiled module."""
 
 from __future__ import annotations
 
@@ -34,26 +34,28 @@ def submit(
     address = tensor.data_ptr()
     target = address if output is None else output
     return _native.submit(
-        kind,
-        dtype,
-        SUM,
-        0,
-        0,
-        -1,
-        DEFAULT,
-        tensor.shape,
-        address,
-        target,
-        1.0,
-        1.0,
-        None,
-        name,
-        owner,
-        notify,
+        kind=kind,
+        dtype=dtype,
+        reduce_op=SUM,
+        shape=tensor.shape,
+        input=address,
+        output=target,
+        name=name,
+        owner=owner,
+        notify=notify,
     )
 
 
 def run(tensor: torch.Tensor, name: str | None = None) -> None:
     """Reduce a tensor in place."""
     address = tensor.data_ptr()
-    _native.run(ALLREDUCE, FLOAT32, SUM, 0, -1, -1, tensor.shape, address, address, 1.0, 1.0, name, tensor)
+    _native.run(
+        kind=ALLREDUCE,
+        dtype=FLOAT32,
+        reduce_op=SUM,
+        shape=tensor.shape,
+        input=address,
+        output=address,
+        name=name,
+        owner=tensor,
+    )

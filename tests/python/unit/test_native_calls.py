@@ -40,7 +40,9 @@ def test_scaling_factors_reach_the_core():
     tensor = torch.ones(3)
     address = tensor.data_ptr()
 
-    _native.run(0, 7, 1, 0, -1, -1, [3], address, address, 2.0, 3.0, None, tensor)
+    _native.run(
+        kind=0, dtype=7, shape=[3], input=address, output=address, prescale=2.0, postscale=3.0, owner=tensor
+    )
 
     assert tensor.tolist() == [6, 6, 6]
 
@@ -70,7 +72,7 @@ def test_a_group_is_one_operation():
     tensors = [torch.full((n,), float(n)) for n in (1, 2, 3)]
     rows = [(7, t.shape, t.data_ptr(), t.data_ptr(), f"t{i}") for i, t in enumerate(tensors)]
 
-    handle = _native.submit_group(0, 1, 0, -1, 0, 2.0, 1.0, rows, tensors, False)
+    handle = _native.submit_group(kind=0, prescale=2.0, tensors=rows, owner=tensors)
 
     assert _native.wait(handle, LIMIT_SECONDS)
     assert [t.tolist() for t in tensors] == [[2], [4, 4], [6, 6, 6]]
@@ -89,7 +91,7 @@ def test_wait_many_waits_for_all():
 
 
 def test_a_prepared_operation_takes_other_buffers():
-    prepared = _native.Prepared(0, 7, 1, 0, -1, -1, 0, (2,), 1.0, 2.0, "p")
+    prepared = _native.Prepared(kind=0, dtype=7, shape=(2,), postscale=2.0, name="p")
     first, second = torch.ones(2), torch.full((2,), 5.0)
 
     prepared.run(first.data_ptr(), first.data_ptr(), first)
@@ -101,7 +103,7 @@ def test_a_prepared_operation_takes_other_buffers():
 
 
 def test_a_prepared_operation_of_an_earlier_job_is_refused():
-    prepared = _native.Prepared(0, 7, 1, 0, -1, -1, 0, (2,), 1.0, 1.0, "p")
+    prepared = _native.Prepared(kind=0, dtype=7, shape=(2,), name="p")
     tensor = torch.ones(2)
     _native.shutdown()
     native_calls.start()
@@ -178,28 +180,73 @@ def test_counters_count():
 
 
 def test_a_bad_argument_is_a_value_error_with_its_status():
-    with pytest.raises(ValueError, match="99 is no dtype") as caught:
-        _native.run(0, 99, 1, 0, -1, -1, (1,), 0, 0, 1.0, 1.0, "x", None)
+    with pytest.raises(ValueError, match="dtype 99 is not valid") as caught:
+        _native.run(kind=0, dtype=99, shape=(1,), input=0, output=0, name="x", owner=None)
 
     assert caught.value.status == INVALID_ARGUMENT
 
 
+RUN = {"kind": 0, "dtype": 7, "shape": (1,), "input": 0, "output": 0, "name": "x", "owner": None}
+
+
 @pytest.mark.parametrize(
-    ("arguments", "error"),
+    ("changed", "error"),
     [
-        ((0, 7, 1, 0, -1, -1, 5, 0, 0, 1.0, 1.0, "x", None), TypeError),  # the shape is no sequence
-        ((0, 7, 1, 0, -1, -1, ("a",), 0, 0, 1.0, 1.0, "x", None), TypeError),
-        ((0, 7, 1, 0, -1, -1, (1,), 1.5, 0, 1.0, 1.0, "x", None), TypeError),
-        ((0, 7, 1, 0, -1, -1, (1,), 0, 0, "1", 1.0, "x", None), TypeError),
-        ((0, 7, 1, 0, -1, -1, (1,), 0, 0, 1.0, 1.0, b"x", None), TypeError),
-        ((0, 7, 1, 0, -1, -1, (1,), 0, 0, 1.0, 1.0, "x\0y", None), ValueError),
-        ((1 << 40, 7, 1, 0, -1, -1, (1,), 0, 0, 1.0, 1.0, "x", None), OverflowError),
-        ((0, 7, 1, 0, -1, -1, (1,), 0, 0, 1.0, 1.0, "x", None), ValueError),  # no address
+        ({"shape": 5}, TypeError),  # not a sequence
+        ({"shape": ("a",)}, TypeError),
+        ({"input": 1.5}, TypeError),
+        ({"prescale": "1"}, TypeError),
+        ({"name": b"x"}, TypeError),
+        ({"name": "x\0y"}, ValueError),
+        ({"kind": 1 << 40}, OverflowError),
+        ({}, ValueError),  # no address
     ],
 )
-def test_wrong_arguments_raise(arguments, error):
+def test_wrong_arguments_raise(changed, error):
     with pytest.raises(error):
-        _native.run(*arguments)
+        _native.run(**(RUN | changed))
+
+
+def test_keywords_are_found_in_any_order_and_by_their_text():
+    tensor = torch.full((2,), 3.0)
+    address = tensor.data_ptr()
+    backwards = {
+        "".join(list(name)): value  # not the object that the interpreter keeps for this name
+        for name, value in {
+            "owner": tensor,
+            "postscale": 2.0,
+            "output": address,
+            "input": address,
+            "shape": (2,),
+            "dtype": 7,
+            "kind": 0,
+        }.items()
+    }
+
+    _native.run(**backwards)
+
+    assert tensor.tolist() == [6, 6]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: _native.run(0, 7), "run() takes keyword arguments only, got 2 positional"),
+        (lambda: _native.run(**RUN, splits=None), "run() got an unexpected keyword argument 'splits'"),
+        (lambda: _native.submit(kind=0), "submit() missing required keyword argument: 'dtype'"),
+        (
+            lambda: _native.submit_group(kind=0, owner=0),
+            "submit_group() missing required keyword argument: 'tensors'",
+        ),
+        (lambda: _native.Prepared(0), "Prepared() takes keyword arguments only, got 1 positional"),
+        (lambda: _native.Prepared(kind=0, nme="x"), "Prepared() got an unexpected keyword argument 'nme'"),
+    ],
+)
+def test_wrong_keywords_are_named(call, message):
+    with pytest.raises(TypeError) as caught:
+        call()
+
+    assert str(caught.value) == message
 
 
 def test_a_call_without_a_job_raises_the_class_that_was_set():

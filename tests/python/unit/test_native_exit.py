@@ -23,8 +23,8 @@ PREAMBLE = """
         _native.init((rank, size, rank, size, 0, 1), JOB, [], False, 0)
 
     def submit(notify=False):
-        where = address, address
-        return _native.submit(0, 7, 1, 0, -1, -1, 0, (4,), *where, 1.0, 1.0, None, "x", memory, notify)
+        return _native.submit(
+            kind=0, dtype=7, shape=(4,), input=address, output=address, name="x", owner=memory, notify=notify)
 """
 
 
@@ -76,7 +76,7 @@ def test_exit_with_objects_of_the_module_alive():
     ends_with(
         """
         start(0, 1)
-        prepared = _native.Prepared(0, 7, 1, 0, -1, -1, 0, (4,), 1.0, 1.0, "p")
+        prepared = _native.Prepared(kind=0, dtype=7, shape=(4,), name="p")
         buffer = _native.buffer_alloc((4,), 7)
         handle = submit()
         _native.wait(handle, None)
@@ -147,10 +147,9 @@ INTERRUPTED = """
     print("owner alive", watched() is not None, flush=True)
     os._exit(0)
 """
-RUN = "_native.run(0, 7, 1, 0, -1, -1, (4,), address, address, 1.0, 1.0, 'x', owner)"
-SUBMIT = (
-    "h = _native.submit(0, 7, 1, 0, -1, -1, 0, (4,), address, address, 1.0, 1.0, None, 'x', owner, False)"
-)
+WHAT = "kind=0, dtype=7, shape=(4,), input=address, output=address, name='x', owner=owner"
+RUN = f"_native.run({WHAT})"
+SUBMIT = f"h = _native.submit({WHAT})"
 WAIT = f"""{SUBMIT}
         _native.wait(h, None)"""
 RELEASE = f"""{SUBMIT}

@@ -24,17 +24,47 @@ def test_every_name_of_the_stub_exists_and_vice_versa():
     assert public == FUNCTIONS.keys() | CLASSES.keys()
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+POSITIONAL = [name for name, node in FUNCTIONS.items() if not node.args.kwonlyargs]
+CONSTRUCTORS = {
+    name: method
+    for name, node in CLASSES.items()
+    for method in node.body
+    if isinstance(method, ast.FunctionDef) and method.name == "__new__"
+}
+BY_KEYWORD = {name: node for name, node in (FUNCTIONS | CONSTRUCTORS).items() if node.args.kwonlyargs}
+
+
+@pytest.mark.parametrize("name", POSITIONAL)
 def test_functions_take_as_many_arguments_as_the_stub_says(name):
     arguments = FUNCTIONS[name].args
     assert not arguments.args, "arguments are positional only"
-    assert not arguments.kwonlyargs
     too_many = [None] * (len(arguments.posonlyargs) + 1)
 
     with pytest.raises(
         TypeError, match=rf"expected (\d+ to )?{len(too_many) - 1} arguments, got {len(too_many)}"
     ):
         getattr(_native, name)(*too_many)
+
+
+@pytest.mark.parametrize("name", BY_KEYWORD)
+def test_functions_take_the_keywords_of_the_stub_and_need_those_without_a_default(name):
+    arguments = BY_KEYWORD[name].args
+    call = getattr(_native, name)
+    valid = {"shape": (), "name": "", "splits": None, "tensors": ()}
+    given = {keyword.arg: valid.get(keyword.arg, 0) for keyword in arguments.kwonlyargs}
+    required = [
+        keyword.arg
+        for keyword, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if default is None
+    ]
+
+    assert required
+    for missing in required:
+        rest = {keyword: value for keyword, value in given.items() if keyword != missing}
+        with pytest.raises(TypeError, match=rf"missing required keyword argument: '{missing}'"):
+            call(**rest)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        call(**given, other=0)
 
 
 @pytest.mark.parametrize("name", CLASSES)

@@ -1,4 +1,4 @@
-"""Jobs of MXNet that a test starts: lost peers, failures, engines, memory, examples, mixed frameworks."""
+"""Jobs of MXNet that a test starts: lost peers, failures, engines, memory, examples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from job import horovodrun, run, run_job, write_script
+from job import horovodrun, run, run_job
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -189,51 +189,6 @@ for _ in range(3):
     )
 
     assert ended.code == 0, ended.output
-
-
-OTHER_SIDE = """
-import os, sys
-framework = sys.argv[1] if os.environ["HOROVOD_RANK"] == "0" else sys.argv[2]
-program = "mxnet_side.py" if framework == sys.argv[1] else "torch_side.py"
-os.execv(framework, [framework, os.path.join(os.path.dirname(__file__), program)])
-"""
-MXNET_SIDE = (
-    BEGIN
-    + """
-x = hvd.allreduce(mx.nd.array([1.0, 2.0]), op=hvd.Sum, name="both")
-group = hvd.grouped_allreduce([mx.nd.ones((2,)), mx.nd.ones((3,))], op=hvd.Sum, name="group")
-gathered = hvd.allgather(mx.nd.array([[rank]]), name="gathered")
-roots = hvd.broadcast(mx.nd.zeros((2,)), 1, name="root")
-print("mxnet", x.asnumpy().tolist(), group[1].asnumpy().tolist(), gathered.asnumpy().tolist(),
-      roots.asnumpy().tolist(), hvd.allgather_object(rank), flush=True)
-"""
-)
-TORCH_SIDE = """
-import torch, horovod.torch as hvd
-hvd.init()
-rank = hvd.rank()
-x = hvd.allreduce(torch.tensor([10.0, 20.0]), op=hvd.Sum, name="both")
-group = hvd.grouped_allreduce([torch.ones(2), torch.ones(3)], op=hvd.Sum, name="group")
-gathered = hvd.allgather(torch.tensor([[float(rank)]]), name="gathered")
-roots = hvd.broadcast(torch.full((2,), 5.0), 1, name="root")
-print("torch", x.tolist(), group[1].tolist(), gathered.tolist(), roots.tolist(), hvd.allgather_object(rank),
-      flush=True)
-"""
-
-
-def test_ranks_of_mxnet_and_of_torch_in_one_job(tmp_path):
-    other = ROOT / ".venv/bin/python"
-    if not other.exists():
-        pytest.skip("needs .venv with PyTorch (./dev setup python)")
-    (tmp_path / "mxnet_side.py").write_text(MXNET_SIDE)
-    (tmp_path / "torch_side.py").write_text(TORCH_SIDE)
-    script = write_script(tmp_path, OTHER_SIDE)
-    ended = run([horovodrun(), "-np", "2", sys.executable, script, sys.executable, str(other)])
-
-    results = "[11.0, 22.0] [2.0, 2.0, 2.0] [[0.0], [1.0]] [5.0, 5.0] [0, 1]"
-    assert ended.code == 0, ended.output
-    assert f"mxnet {results}" in ended.output
-    assert f"torch {results}" in ended.output
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,14 @@
 import os
 import shutil
 import tempfile
+from pathlib import Path
+
+# Sockets lie in it, whose paths are short. Of this run alone: it meets no cluster of others.
+FOLDER = tempfile.mkdtemp(prefix="hvd-ray-", dir="/tmp")
+Path(FOLDER, "ray").mkdir()  # Cluster writes into it before it makes it
 
 # Before Ray is imported: it reads them then.
+os.environ["RAY_TMPDIR"] = FOLDER
 os.environ["RAY_AUTH_MODE"] = "disabled"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = "0.5"
@@ -26,15 +32,13 @@ CPUS = 3
 
 @pytest.fixture(scope="session")
 def cluster():
-    # The path of a socket is short.
-    folder = tempfile.mkdtemp(prefix="hvd-ray-", dir="/tmp")
     options = {"num_cpus": CPUS, "object_store_memory": MEMORY, "include_dashboard": False}
-    made = Cluster(initialize_head=True, head_node_args={**options, "num_gpus": 2, "temp_dir": folder})
+    made = Cluster(initialize_head=True, head_node_args={**options, "num_gpus": 2, "temp_dir": FOLDER})
     ray.init(address=made.address, log_to_driver=False)
     yield made
     ray.shutdown()
     made.shutdown()
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(FOLDER, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
@@ -45,8 +49,9 @@ def all_slots_are_free_again(cluster, request):
     yield
     for module in (request.module, cluster_state):
         ray.cloudpickle.unregister_pickle_by_value(module)
+    held = getattr(request.module, "HELD_CPUS", 0)  # by an executor that the tests of a module share
     wait_until(
-        lambda: ray.available_resources().get("CPU") == ray.cluster_resources().get("CPU"),
+        lambda: ray.available_resources().get("CPU", 0) + held == ray.cluster_resources().get("CPU"),
         f"something was left behind: free are {ray.available_resources()}",
     )
 

@@ -30,14 +30,14 @@ def test_every_example_is_described():
     assert all(f"`{name}.py`" in described for name in PROGRAMS)
 
 
-# Trainers take long to start: one of them shows that the programs are right, the others run in full.
+# Trainers take long to start, and test_trainer.py has one of each framework: these run in full.
 @pytest.mark.parametrize(
     "name",
     [
         "executor",
         pytest.param("keras_trainer", marks=pytest.mark.soak),
         pytest.param("tensorflow_trainer", marks=pytest.mark.soak),
-        "torch_trainer",
+        pytest.param("torch_trainer", marks=pytest.mark.soak),
     ],
 )
 def test_the_example_learns(name, cluster, tmp_path):

@@ -6,14 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 PROGRAM = Path(__file__).with_name("estimator_program.py")
 TIMEOUT_SECONDS = 600
 
 
+needs_connect = pytest.mark.skipif(
+    int(pyspark.__version__.split(".")[0]) < 4, reason="its Connect server is not in the package"
+)
+
+
 @pytest.mark.parametrize(
-    "master", ["local-cluster[2,1,1024]", pytest.param("connect", marks=pytest.mark.slow)]
+    "master", ["local-cluster[2,1,1024]", pytest.param("connect", marks=[pytest.mark.slow, needs_connect])]
 )
 def test_an_estimator_fits_predicts_and_is_saved(master, tmp_path):
     ended = subprocess.run(

@@ -1,4 +1,4 @@
-"""KerasEstimator on a real Spark, with Keras 3 on PyTorch."""
+"""KerasEstimator on a real Spark, with Keras 3 on PyTorch, or on TensorFlow where that is installed."""
 
 from __future__ import annotations
 

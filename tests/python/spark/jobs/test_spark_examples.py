@@ -1,5 +1,6 @@
 """The examples run as their texts say."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -9,10 +10,11 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[4] / "examples/spark"
 SECONDS = 300
+KERAS_BACKEND = "tensorflow" if importlib.util.find_spec("tensorflow") else "torch"
 
 
 def _output(name, *arguments):
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {"KERAS_BACKEND": KERAS_BACKEND, **os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(
         [sys.executable, EXAMPLES / name, *arguments],
         check=False, capture_output=True, text=True, timeout=SECONDS, env=environment,
@@ -36,3 +38,16 @@ def test_horovod_runner(np):
 
     assert "epoch 1: accuracy" in output
     assert "rank 0 returned 0." in output
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+def test_an_estimator_learns(framework):
+    pytest.importorskip(framework)
+
+    lines = _output(f"{framework}_estimator.py", "--rows", "4000", "--epochs", "6").splitlines()
+
+    losses = [float(line.split()[-1]) for line in lines if line.startswith("epoch ")]
+    assert len(losses) == 6, lines
+    assert losses[-1] < losses[0]
+    assert any(line.startswith("mean error on ") for line in lines)

@@ -87,7 +87,7 @@ def test_devices_come_from_the_task(monkeypatch):
 
 
 def test_elastic_jobs_are_refused_by_name():
-    with pytest.raises(NotImplementedError, match=r"run_elastic comes with elastic training"):
+    with pytest.raises(NotImplementedError, match=r"run_elastic is not there yet"):
         horovod.spark.run_elastic(print, num_proc=2)
 
 

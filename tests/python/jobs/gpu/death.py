@@ -1,0 +1,37 @@
+"""A rank dies while NCCL waits for it: the other one is told, within seconds, who it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import torch_cuda
+
+torch_cuda.use()
+
+import pytest
+import torch
+
+import horovod.torch as hvd
+
+hvd.init()
+rank = hvd.rank()
+tensor = torch.ones(1000, device=f"cuda:{rank}")
+hvd.allreduce(tensor, name="first")
+if rank == 1:
+    # Agreed, but never in its stream: the peer's NCCL waits for it.
+    tensor_late = torch.ones(1000, device="cuda:1")
+    handle = hvd.allreduce_async(tensor_late, name="fatal")
+    os.kill(os.getpid(), signal.SIGKILL)
+started = time.monotonic()
+
+
+def go_on() -> None:
+    for _ in range(1000):
+        hvd.allreduce(tensor, name="fatal")
+
+
+with pytest.raises(hvd.HorovodInternalError, match="rank 1") as told:
+    go_on()
+print("TOLD", round(time.monotonic() - started, 2), str(told.value)[:300])

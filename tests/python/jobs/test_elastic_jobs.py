@@ -1,0 +1,156 @@
+"""Elastic jobs of horovodrun: workers are killed, added, taken away and asked to leave.
+
+The program counts every sample and adds it to a sum, which is equal on all ranks at the end. It needs no
+framework, so that a worker starts quickly.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from job import Ended, horovodrun, run, write_script
+
+LIMIT_SECONDS = 120
+
+PROGRAM = """
+import os, signal, sys
+from pathlib import Path
+
+from horovod._core.basics import basics as hvd
+from horovod._core.elastic.shares import ElasticIndices
+from horovod._core.elastic.world import World
+from horovod._core.objects import allgather_object, broadcast_object
+from horovod.common.elastic import ObjectState, run_fn
+
+LENGTH, MOST_EPOCHS = 24, 2000
+folder, event, wanted_size = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+
+
+def once(name):
+    try:
+        (folder / name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def happen(state):
+    # Something happens in the first epoch, after some samples; on one worker, once.
+    if state.indices.epoch != 0 or len(state.seen) < 8 or hvd.rank() != hvd.size() - 1:
+        return
+    if event == "kill" and once("killed"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if event == "raise" and once("raised"):
+        raise KeyError("a mistake of this program")
+    if event == "leave" and once("left"):
+        os.kill(os.getpid(), signal.SIGTERM)
+    if event.startswith("hosts=") and once("changed"):
+        (folder / "new").write_text(event.removeprefix("hosts="))
+        (folder / "new").rename(folder / "hosts")
+
+
+def train(state):
+    assert os.environ["HOROVOD_RANK"] == str(hvd.rank())
+    assert os.environ["HOROVOD_SIZE"] == str(hvd.size())
+    while state.indices.epoch < MOST_EPOCHS:
+        for index in state.indices:
+            everybody = allgather_object(index)
+            state.seen = (*state.seen, *everybody)
+            state.total += sum(everybody)
+            state.indices.record_batch(1)
+            state.commit()
+            happen(state)
+        assert set(state.seen) == set(range(LENGTH)), state.seen
+        # What does not fill all ranks is repeated at the end of an epoch, and nothing else.
+        assert len(state.seen) - LENGTH < hvd.size(), state.seen
+        state.seen = ()
+        state.indices.set_epoch(state.indices.epoch + 1)
+        if hvd.size() == wanted_size and state.indices.epoch >= 2:
+            break
+        state.commit()
+    return state.total
+
+
+hvd.init()
+state = ObjectState(broadcast_object, hvd.rank, indices=ElasticIndices(LENGTH), seen=(), total=0)
+state.register_reset_callbacks(
+    [lambda: print("reset: rank", hvd.rank(), "of", hvd.size(), "in", os.getpid(), flush=True)]
+)
+total = run_fn(train, World(hvd.shutdown, hvd.init))(state)
+print("done: rank", hvd.rank(), "of", hvd.size(), "total", total, flush=True)
+"""
+
+
+def run_elastic(
+    folder: Path, event: str, wanted_size: int, *options: str, hosts: str = "localhost:3", size: int = 3
+) -> Ended:
+    (folder / "hosts").write_text(hosts + "\n")
+    discovery = folder / "discover.sh"
+    discovery.write_text(f"#!/bin/sh\ncat {folder}/hosts\n")
+    discovery.chmod(0o755)
+    script = write_script(folder, PROGRAM)
+    command = [sys.executable, script, str(folder), event, str(wanted_size)]
+    launch = [horovodrun(), "-np", str(size), "--host-discovery-script", str(discovery)]
+    return run([*launch, *options, *command], LIMIT_SECONDS)
+
+
+def totals(job: Ended) -> list[str]:
+    return re.findall(r"done: rank \d+ of \d+ total (\d+)", job.output)
+
+
+def assert_ended_well(job: Ended, size: int) -> None:
+    assert job.code == 0, job.output
+    assert len(totals(job)) == size, job.output
+    assert len(set(totals(job))) == 1, job.output
+
+
+def test_a_job_in_which_nothing_happens(tmp_path):
+    job = run_elastic(tmp_path, "nothing", 2, "--min-np", "1", hosts="localhost:2", size=2)
+
+    assert_ended_well(job, 2)
+    assert "reset:" not in job.output
+
+
+def test_the_others_go_on_when_one_is_killed(tmp_path):
+    job = run_elastic(tmp_path, "kill", 2, "--min-np", "2", "--max-np", "3", hosts="localhost:3")
+
+    assert job.code == 0, job.output
+    assert len(set(totals(job))) == 1, job.output
+    assert "reset: rank 0 of" in job.output, job.output
+    assert "signal 9" in job.output, job.output
+
+
+def test_the_others_go_on_when_one_raises(tmp_path):
+    job = run_elastic(tmp_path, "raise", 2, "--min-np", "2", "--max-np", "3", hosts="localhost:3")
+
+    assert job.code == 0, job.output
+    assert "a mistake of this program" in job.output
+    assert len(set(totals(job))) == 1, job.output
+
+
+def test_a_worker_is_added_and_receives_the_state(tmp_path):
+    job = run_elastic(tmp_path, "hosts=localhost:3", 3, "--min-np", "2", hosts="localhost:2", size=2)
+
+    assert_ended_well(job, 3)
+
+
+def test_a_slot_that_goes_takes_its_worker_along(tmp_path):
+    job = run_elastic(tmp_path, "hosts=localhost:2", 2, "--min-np", "2", hosts="localhost:3")
+
+    assert_ended_well(job, 2)
+
+
+def test_sigterm_is_a_planned_leave(tmp_path):
+    job = run_elastic(tmp_path, "leave", 2, "--min-np", "2", "--max-np", "3", hosts="localhost:3")
+
+    assert job.code == 0, job.output
+    assert len(set(totals(job))) == 1, job.output
+
+
+def test_a_killed_worker_is_replaced_where_the_job_needs_it(tmp_path):
+    job = run_elastic(tmp_path, "kill", 3, "--min-np", "3", hosts="localhost:3")
+
+    assert_ended_well(job, 3)
+    assert "signal 9" in job.output, job.output

@@ -1,0 +1,109 @@
+"""Jobs on stand-in GPUs (tests/standins): the device path from torch tensors to NCCL and back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from job import Ended, clean_environment, horovodrun, run
+
+ROOT = Path(__file__).resolve().parents[3]
+STANDINS = ROOT / "tests" / "standins"
+BUILT = ROOT / "build" / "release" / "standins"
+LIMIT_SECONDS = 240  # some 10 on a quiet machine
+
+pytestmark = pytest.mark.skipif(
+    not (BUILT / "libcuda_standin.so").exists(), reason="the stand-ins are not built: ./dev build"
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def torch_backend() -> None:
+    """Make the CUDA backend for the CPU build of torch: every rank loads it."""
+    subprocess.run([sys.executable, str(STANDINS / "torch_cuda.py")], check=True, timeout=LIMIT_SECONDS)
+
+
+def gpu_job(program: str, ranks: int = 2, nccl: str = "libnccl_standin.so", **variables: str) -> Ended:
+    """Run a program of the folder gpu on stand-in GPUs, one for each rank."""
+    return run(
+        [horovodrun(), "-np", str(ranks), sys.executable, str(Path(__file__).parent / "gpu" / program)],
+        LIMIT_SECONDS,
+        PYTHONPATH=str(STANDINS),
+        HOROVOD_CUDA_LIB=str(BUILT / "libcuda_standin.so"),
+        HOROVOD_NCCL_LIB=str(BUILT / nccl),
+        STANDIN_DEVICES="4",
+        **variables,
+    )
+
+
+def test_every_operation_runs_by_nccl(tmp_path: Path) -> None:
+    timeline = tmp_path / "timeline.json"
+    ended = gpu_job("operations.py", HOROVOD_TIMELINE=str(timeline))
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("OPERATIONS RIGHT") == 2, ended.output
+    assert "host memory" not in ended.output, ended.output
+    assert "NCCL_ALLREDUCE" in timeline.read_text()
+
+
+def test_every_operation_runs_through_host_memory_where_nccl_is_missing() -> None:
+    ended = gpu_job("operations.py", nccl="libnccl_missing.so")
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("OPERATIONS RIGHT") == 2, ended.output
+    assert "process set 0: GPU tensors travel through host memory" in ended.output, ended.output
+    assert "pip install nvidia-nccl-cu12" in ended.output, ended.output
+
+
+def test_completion_may_be_left_to_the_streams() -> None:
+    ended = gpu_job("operations.py", HOROVOD_ENABLE_ASYNC_COMPLETION="1", HOROVOD_NUM_NCCL_STREAMS="2")
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("OPERATIONS RIGHT") == 2, ended.output
+
+
+def test_training_with_late_streams_is_that_of_one_process() -> None:
+    ended = gpu_job("training.py", STANDIN_ITEM_DELAY_US="300")
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("TRAINING RIGHT") == 2, ended.output
+
+
+def test_a_dead_rank_is_named() -> None:
+    # Without a launcher, which would end the survivor before it says what it was told.
+    common = {
+        "PYTHONPATH": str(STANDINS),
+        "HOROVOD_CUDA_LIB": str(BUILT / "libcuda_standin.so"),
+        "HOROVOD_NCCL_LIB": str(BUILT / "libnccl_standin.so"),
+        "HOROVOD_SIZE": "2",
+        "HOROVOD_LOCAL_SIZE": "2",
+        "HOROVOD_JOB_ID": f"gpu-death-{os.getpid()}",
+        "HOROVOD_GLOO_TIMEOUT_SECONDS": "120",
+        "STANDIN_NCCL_SILENT_DEATH": "1",  # as real peers of a dead one: NCCL itself says nothing
+    }
+    command = [sys.executable, str(Path(__file__).parent / "gpu" / "death.py")]
+    ranks = [
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=clean_environment(**common, HOROVOD_RANK=str(rank), HOROVOD_LOCAL_RANK=str(rank)),
+        )
+        for rank in range(2)
+    ]
+    told, _ = ranks[0].communicate(timeout=LIMIT_SECONDS)
+    ranks[1].communicate(timeout=LIMIT_SECONDS)
+
+    assert ranks[0].returncode == 0, told
+    assert "TOLD" in told, told
+
+
+def test_torch_distributed_reduces_on_the_device() -> None:
+    ended = gpu_job("all_reduce.py")
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("ALL_REDUCE RIGHT") == 2, ended.output
