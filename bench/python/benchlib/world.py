@@ -50,6 +50,13 @@ class World:
         address = data.buffer_info()[0]
         name = f"bench.{kind}.{op}"
         _native.run(
-            kind, codes.FLOAT64, op, 0, 0, codes.NO_WIRE_DTYPE, (1,), address, address, 1.0, 1.0, name, data
+            kind=kind,
+            dtype=codes.FLOAT64,
+            reduce_op=op,
+            shape=(1,),
+            input=address,
+            output=address,
+            name=name,
+            owner=data,
         )
         return data[0]

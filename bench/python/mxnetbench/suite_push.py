@@ -56,11 +56,19 @@ def _add(operations: int) -> None:
 def _called():  # noqa: ANN202 - what a contestant runs
     array = mx.nd.ones((1,))
     address = settle(array)
-    arguments = (codes.ALLREDUCE, codes.FLOAT32, codes.MAX, 0, 0, codes.NO_WIRE_DTYPE, (1,))
 
     def run(operations: int) -> None:
         for _ in range(operations):
-            _native.run(*arguments, address, address, 1.0, 1.0, "called", array)
+            _native.run(
+                kind=codes.ALLREDUCE,
+                dtype=codes.FLOAT32,
+                reduce_op=codes.MAX,
+                shape=(1,),
+                input=address,
+                output=address,
+                name="called",
+                owner=array,
+            )
 
     return run
 

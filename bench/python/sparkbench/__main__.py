@@ -1,4 +1,4 @@
-"""All measurements of horovod.spark.run, as readings in a folder.
+"""All measurements of horovod.spark, as readings in a folder.
 
 usage: python -m sparkbench --out FOLDER [--np N] [--quick] [--only PART ...]
 
@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 import horovod
 import horovod.spark
 
+from .feeding import measure_feeding
 from .ranks import seconds_per_step, time_of_init
 
 _SLOTS: Final = 8
@@ -72,8 +73,13 @@ def main() -> int:
     def training(out: Path) -> None:
         save(out, "spark", "training", [measure_training(options.np, jobs, steps)])
 
+    def feeding(out: Path) -> None:
+        rounds, rows = (2, 500_000) if options.quick else (5, 2_000_000)
+        save(out, "spark", "feeding", measure_feeding(spark, options.np, rounds, rows))
+
+    parts = {"start": start, "training": training, "feeding": feeding}
     try:
-        return run_parts("spark", {"start": start, "training": training}, options)
+        return run_parts("spark", parts, options)
     finally:
         spark.stop()
 

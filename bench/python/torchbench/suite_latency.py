@@ -48,9 +48,14 @@ def _contestants(tensor: torch.Tensor) -> list[Contestant]:
     def c_call(operations: int) -> None:
         for _ in range(operations):
             _native.run(
-                codes.ALLREDUCE, codes.FLOAT32, codes.AVERAGE, 0, 0, codes.NO_WIRE_DTYPE,
-                shape, address, address, 1.0, 1.0, None, tensor,
-            )  # fmt: skip
+                kind=codes.ALLREDUCE,
+                dtype=codes.FLOAT32,
+                reduce_op=codes.AVERAGE,
+                shape=shape,
+                input=address,
+                output=address,
+                owner=tensor,
+            )
 
     def gloo(operations: int) -> None:
         for _ in range(operations):

@@ -1,1 +1,0 @@
-"""How quickly the estimators feed rows to training."""
