@@ -40,6 +40,9 @@ void read_payload(std::string_view bytes) {
   if (const auto piece = decode_file(bytes)) {
     HVD_ASSERT(encode(*piece) == bytes, "a piece of a file has one encoding");
   }
+  if (const auto message = decode_message(bytes)) {
+    HVD_ASSERT(encode(*message) == bytes, "an elastic worker's message has one encoding");
+  }
   if (const auto start = decode_start(bytes)) {
     HVD_ASSERT(encode(*start) == bytes, "a start message has one encoding");
   }

@@ -126,7 +126,9 @@ Result<StartMessage> decode_start(std::string_view payload) {
   }
   message.termination_grace = std::chrono::nanoseconds(in.get<int64_t>());
   message.function = in.get_text();
-  message.is_elastic = in.get<uint8_t>() != 0;
+  const auto is_elastic = in.get<uint8_t>();
+  if (is_elastic > 1) return corrupted("the start message is damaged");  // one encoding for each
+  message.is_elastic = is_elastic == 1;
   if (in.is_good() && (message.command.empty() || message.ranks.empty() ||
                        message.ranks.size() > size_t{kMaxWorkers})) {
     return corrupted("the start message names no command or no ranks");
