@@ -41,28 +41,28 @@ torch_release() { echo "$TORCH $(torch_venv "$TORCH")"; }
 # a line it is python3. Fails where there is none.
 python_of() {
   local wanted found
-  wanted=$(sed -n 's/^# python: //p' "$ROOT/constraints-$1.txt")
+  wanted=$(sed -n 's/^# python: //p' "$ROOT/constraints/$1.txt")
   for found in "python${wanted:-3}" "${PYENV_ROOT:-$HOME/.pyenv}/versions/${wanted:-3}".*/bin/python3; do
     if "$found" -c '' 2>/dev/null; then
       echo "$found"
       return
     fi
   done
-  echo "constraints-$1.txt asks for Python $wanted, which is not here" >&2
+  echo "constraints/$1.txt asks for Python $wanted, which is not here" >&2
   return 1
 }
 
-# The frameworks and engines with an environment of their own: each is a file constraints-NAME.txt, which says what is in
+# The frameworks and engines with an environment of their own: each is a file constraints/NAME.txt, which says what is in
 # .venv-NAME, and a folder tests/python/NAME. TensorFlow, in several releases, has rules of its own.
 frameworks() {
   local file
-  for file in "$ROOT"/constraints-*.txt; do
-    file=${file##*/constraints-}
+  for file in "$ROOT"/constraints/*.txt; do
+    file=${file##*/}
     if [[ ${file%.txt} != tensorflow ]]; then echo "${file%.txt}"; fi
   done
 }
 
-is_framework() { [[ -n $1 && $1 != tensorflow && -f $ROOT/constraints-$1.txt ]]; }
+is_framework() { [[ -n $1 && $1 != tensorflow && -f $ROOT/constraints/$1.txt ]]; }
 
 # Prints the caller's help and ends if it was asked for. Call it first: help_if_asked "$@"
 help_if_asked() {

@@ -1,7 +1,7 @@
 """Frameworks and cluster engines with an environment of their own: what there is to test, found by name.
 
-`constraints-NAME.txt` says what is in `.venv-NAME`; the folders of `tests/python/NAME` are suites. An older
-release, or one for another Python (a line `# python: 3.12` in it), is `constraints-NAME-VERSION.txt`: the
+`constraints/NAME.txt` says what is in `.venv-NAME`; the folders of `tests/python/NAME` are suites. An older
+release, or one for another Python (a line `# python: 3.12` in it), is `constraints/NAME-VERSION.txt`: the
 same suites, in `./dev test full` or by name. It is left out, and said, where that Python is not installed.
 
   unit      in one process
@@ -52,7 +52,7 @@ class Framework:
     @property
     def has_python(self) -> bool:
         """Whether there is the Python that it asks for; most ask for none."""
-        if "\n# python: " not in (ROOT / f"constraints-{self.name}.txt").read_text(encoding="utf-8"):
+        if "\n# python: " not in (ROOT / f"constraints/{self.name}.txt").read_text(encoding="utf-8"):
             return True
         command = [str(TOOLS / "call"), "python_of", self.name]
         return subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode == 0  # noqa: S603
@@ -60,7 +60,7 @@ class Framework:
 
 def find() -> tuple[Framework, ...]:
     """Return those that have constraints. TensorFlow, in several releases, has rules of its own."""
-    names = sorted(path.stem.removeprefix("constraints-") for path in ROOT.glob("constraints-*.txt"))
+    names = sorted(path.stem for path in ROOT.glob("constraints/*.txt"))
     found = (Framework(name) for name in names if name != "tensorflow")
     return tuple(one for one in found if one.has_python)
 
