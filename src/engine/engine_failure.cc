@@ -108,6 +108,11 @@ void Engine::print_flight_record(const Status& status) {
     if (record_printed_) return;
     record_printed_ = true;
   }
+  if (settings_.elastic && status.code() == StatusCode::kPeerLost) {
+    // Expected there: the survivors go on, and the launcher says why.
+    HVD_LOG(kWarning, "rank ", topology_.rank, " on ", topology_.hostname, ": ", status.message());
+    return;
+  }
   HVD_LOG(kError, "rank ", topology_.rank, " on ", topology_.hostname, ": ", status.message(),
           "\nlast operations of this rank:\n", recent_operations(16));
 }

@@ -28,6 +28,7 @@ TEST_F(Elastic, SurvivorsOfADeathGoOnInTheirProcesses) {
   EXPECT_THAT(job.err(), HasSubstr("was killed by signal 9 (Killed); 2 of at least 2 workers "
                                    "remain: new epoch 2 with 2 ranks"));
   EXPECT_THAT(job.err(), HasSubstr("horovodrun: 1 reset, "));
+  EXPECT_THAT(job.err(), Not(HasSubstr("last operations"))) << "a lost peer is no surprise here";
   EXPECT_THAT(log_text(), HasSubstr("\"event\": \"failed\", \"epoch\": 1, \"worker\": 1"));
 }
 
