@@ -1,8 +1,8 @@
-# hvd_gloo_plugin(<folder>): libhorovod_gloo.so from src/<folder>/*.cc, on the shared Gloo of the system, beside libhorovod.so.
+# hvd_gloo_module(<folder> [<folder it may include> ...]): libhorovod_gloo.so from src/<folder>/*.cc, on the shared Gloo of the system, beside libhorovod.so.
 # HVD_GLOO: AUTO builds it where Gloo is found, ON insists, OFF leaves it out. Nothing else depends on it.
 set(HVD_GLOO AUTO CACHE STRING "build the Gloo plug-in: AUTO, ON or OFF")
 
-function(hvd_gloo_plugin folder)
+function(hvd_gloo_module folder)
   if(HVD_GLOO STREQUAL "OFF")
     return()
   endif()
