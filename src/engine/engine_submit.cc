@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "engine/affinity.h"
+#include "engine/drive/affinity.h"
 #include "engine/engine.h"
 #include "engine/engine_wait.inc.h"
 #include "negotiate/validate.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/submission.h"
+#include "engine/operation/submission.h"
 #include "tests/explore/program.h"
 
 namespace hvd::explore {

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "collective/shared_memory/link.h"
 #include "control/board.h"
-#include "engine/channel.h"
+#include "engine/channel/channel.h"
 #include "tests/support/deal_out.h"
 
 namespace hvd::explore {

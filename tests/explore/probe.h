@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/channel.h"
+#include "engine/channel/channel.h"
 
 namespace hvd::explore {
 

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "engine/channel.h"
+#include "engine/channel/channel.h"
 #include "mirror/mirror.h"
 #include "tests/explore/delayed_network.h"
 #include "tests/explore/expected.h"

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/status.h"
-#include "engine/peer_processes.h"
+#include "engine/health/peer_processes.h"
 #include "shm/job.h"
 
 namespace hvd::engine {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/text.h"
-#include "engine/channel.h"
+#include "engine/channel/channel.h"
 
 namespace hvd::engine {
 

@@ -1,4 +1,4 @@
-#include "engine/set_registry.h"
+#include "engine/sets/set_registry.h"
 
 #include <algorithm>
 

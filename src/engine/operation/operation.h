@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "collective/work.h"
 #include "device/use.h"
-#include "engine/submission.h"
+#include "engine/operation/submission.h"
 #include "negotiate/slot_table.h"
 
 namespace hvd::engine {

@@ -1,4 +1,4 @@
-#include "engine/affinity.h"
+#include "engine/drive/affinity.h"
 
 #include <sched.h>
 

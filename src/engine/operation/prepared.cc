@@ -1,4 +1,4 @@
-#include "engine/prepared.h"
+#include "engine/operation/prepared.h"
 
 #include <algorithm>
 

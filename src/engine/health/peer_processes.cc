@@ -1,4 +1,4 @@
-#include "engine/peer_processes.h"
+#include "engine/health/peer_processes.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "engine/name_table.h"
+#include "engine/operation/name_table.h"
 
 #include "base/hash.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/operation.h"
-#include "engine/submission.h"
+#include "engine/operation/operation.h"
+#include "engine/operation/submission.h"
 
 namespace hvd::engine {
 

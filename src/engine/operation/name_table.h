@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "engine/operation.h"
+#include "engine/operation/operation.h"
 
 namespace hvd::engine {
 

@@ -1,4 +1,4 @@
-#include "engine/works.h"
+#include "engine/channel/works.h"
 
 #include <algorithm>
 #include <cstring>

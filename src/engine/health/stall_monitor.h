@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/settings.h"
-#include "engine/channel.h"
+#include "engine/channel/channel.h"
 
 namespace hvd::engine {
 

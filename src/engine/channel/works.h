@@ -6,7 +6,7 @@
 
 #include "collective/hosts/layout.h"
 #include "collective/numeric.h"
-#include "engine/operation.h"
+#include "engine/operation/operation.h"
 #include "negotiate/slot_table.h"
 
 namespace hvd::engine {

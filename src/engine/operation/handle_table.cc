@@ -1,4 +1,4 @@
-#include "engine/handle_table.h"
+#include "engine/operation/handle_table.h"
 
 namespace hvd::engine {
 

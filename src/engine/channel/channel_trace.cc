@@ -1,6 +1,6 @@
 // The rows of a channel's operations in the timeline. Needs the engine role.
 #include "base/text.h"
-#include "engine/channel.h"
+#include "engine/channel/channel.h"
 
 namespace hvd::engine {
 

@@ -1,4 +1,4 @@
-#include "engine/flight.h"
+#include "engine/operation/flight.h"
 
 #include <algorithm>
 #include <cstdio>

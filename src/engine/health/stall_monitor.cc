@@ -1,4 +1,4 @@
-#include "engine/stall_monitor.h"
+#include "engine/health/stall_monitor.h"
 
 #include <cstdio>
 

@@ -1,4 +1,4 @@
-#include "engine/submission.h"
+#include "engine/operation/submission.h"
 
 #include <algorithm>
 #include <bit>

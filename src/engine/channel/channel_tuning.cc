@@ -5,7 +5,7 @@
 // can see alike.
 #include "base/explore.h"
 #include "base/text.h"
-#include "engine/channel.h"
+#include "engine/channel/channel.h"
 
 namespace hvd::engine {
 

@@ -15,7 +15,7 @@
 
 #include "base/status.h"
 #include "base/thread_annotations.h"
-#include "engine/channel.h"
+#include "engine/channel/channel.h"
 #include "shm/meeting_table.h"
 
 namespace hvd::engine {

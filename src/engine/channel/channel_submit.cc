@@ -6,8 +6,8 @@
 #include "base/explore.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "engine/channel.h"
-#include "engine/works.h"
+#include "engine/channel/channel.h"
+#include "engine/channel/works.h"
 #include "negotiate/validate.h"
 #include "wire/codec.h"
 

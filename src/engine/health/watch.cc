@@ -1,4 +1,4 @@
-#include "engine/watch.h"
+#include "engine/health/watch.h"
 
 #include <poll.h>
 #include <pthread.h>

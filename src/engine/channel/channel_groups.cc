@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "engine/channel.h"
+#include "engine/channel/channel.h"
 
 namespace hvd::engine {
 namespace {

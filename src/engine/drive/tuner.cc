@@ -1,4 +1,4 @@
-#include "engine/tuner.h"
+#include "engine/drive/tuner.h"
 
 #include <fcntl.h>
 #include <unistd.h>

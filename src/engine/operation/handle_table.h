@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/thread_annotations.h"
-#include "engine/operation.h"
+#include "engine/operation/operation.h"
 
 namespace hvd::engine {
 

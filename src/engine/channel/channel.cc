@@ -1,5 +1,5 @@
 // What a channel is made of: its part of the segment, its members here and on other hosts.
-#include "engine/channel.h"
+#include "engine/channel/channel.h"
 
 #include <algorithm>
 #include <numeric>
