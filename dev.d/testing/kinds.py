@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
+import check_results
 import ctest_results
 import pytest_results
 from step import ROOT, Step
@@ -30,6 +31,12 @@ def package(venv: str, *needs: str) -> Step:
     """Install the package into an environment; its objects come from the release build, through ccache."""
     command = (str(TOOLS / "call"), "install_package", str(ROOT / venv))
     return Step(f"package {venv}", command, needs, is_build=True)
+
+
+def check(*needs: str) -> Step:
+    """Look for what differs from the style guide: mostly a compilation, by clang."""
+    command = (str(ROOT / "dev.d/check"), "--quick")
+    return Step("test check", command, needs, is_build=True, read=check_results.read)
 
 
 def ctest(

@@ -15,7 +15,7 @@ from functools import partial
 
 import frameworks
 from frameworks import Framework
-from kinds import TOOLS, build, ctest, install, package, pytest
+from kinds import TOOLS, build, check, ctest, install, package, pytest
 from step import Step
 
 PACKAGE_TARGETS = ("horovod", "horovodrun", "hvd_python", "hvd_tensorflow", "hvd_jax", "hvd_mxnet")
@@ -111,7 +111,8 @@ def suites(run: Run) -> list[Step]:
     wanted = [one for one in run.frameworks if run.is_full or not one.is_older]
     of_frameworks = (frameworks.suites(one, run.marks, is_full=run.is_full) for one in wanted)
     of_all = [*python(run), *release(run), *tensorflow(run), *mixed(run)]
-    return [*of_all, *itertools.chain(*of_frameworks), *sanitizers(run)]
+    last = [*sanitizers(run), check("install .venv", "build release")]
+    return [*of_all, *itertools.chain(*of_frameworks), *last]
 
 
 def preparations(run: Run) -> list[Step]:

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "dev.d/testing"))
 
+import check_results
 import ctest_results
 import plan
 import pytest_results
@@ -173,6 +174,25 @@ def test_a_suite_that_does_not_say_what_failed_is_a_failure(tmp_path, reports, e
 
     assert outcome.failed == 1
     assert "the end of the log" in outcome.failures[0]
+
+
+@pytest.mark.parametrize(
+    ("log", "ended", "counts"),
+    [
+        ("  format    ok      1.0 s\n  clang     ok      9.0 s\ncheck passed\n", WELL, (2, 0)),
+        ("  format    ok      1.0 s\n  clang     FAILED  9.0 s\n    | why\ncheck failed\n", BADLY, (1, 1)),
+        ("  format    ok      1.0 s\nclang-format: not found\n", BADLY, (1, 1)),
+        ("", WELL, (0, 1)),
+    ],
+)
+def test_parts_of_the_check_are_counted(log, ended, counts):
+    step = suite("test check")
+    step.log.write_text(log)
+
+    outcome = check_results.read(step, ended)
+
+    assert (outcome.passed, outcome.failed) == counts
+    assert bool(outcome.failures) == bool(counts[1])
 
 
 def names(mode, pattern=""):
