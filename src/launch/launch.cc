@@ -11,6 +11,7 @@
 #include "launch/agent/agent.h"
 #include "launch/doctor/check_build.h"
 #include "launch/doctor/doctor.h"
+#include "launch/job/decide.h"
 #include "launch/job/run_job.h"
 #include "launch/options/help.h"
 #include "launch/os/command_path.h"
@@ -130,6 +131,11 @@ int print_parsed(ParsedWords parsed, const EnvironmentList& environment, Termina
   return print(terminal, parse_json(parsed.options, parsed.values));
 }
 
+int decide(const Options& options, const EnvironmentList& environment, Terminal& terminal) {
+  const Result<int> exit_code = run_decide(options, environment);
+  return exit_code.is_ok() ? exit_code.value() : fail(terminal, exit_code.status());
+}
+
 int doctor(Options options, const EnvironmentList& environment, Terminal& terminal) {
   if (options.hosts.empty() && options.hostfile.empty() && options.num_proc == 0) {
     options.num_proc = 1;  // this machine, or what the batch system says
@@ -161,6 +167,8 @@ int run_launcher(std::span<const std::string> arguments, const EnvironmentList& 
       return check_build(options, environment, terminal);
     case Request::kAgent:
       return run_agent(environment);
+    case Request::kDecide:
+      return decide(options, environment, terminal);
     case Request::kDoctor:
       return doctor(std::move(options), environment, terminal);
     case Request::kParseJson:

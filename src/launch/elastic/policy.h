@@ -97,6 +97,7 @@ class Policy {
   std::vector<Candidate> candidates() const;
   std::optional<std::pair<std::string, int32_t>> free_slot(TimePoint now) const;
   bool may_more_come(TimePoint now) const;
+  bool has_every_start_failed() const;
   uint32_t pending_changes() const;
 
   void note_leaving(Worker& worker, Actions& out);

@@ -85,6 +85,16 @@ bool Policy::may_more_come(TimePoint now) const {
   return free_slot(now).has_value();
 }
 
+// A program that ends before init on every slot would do the same on others.
+bool Policy::has_every_start_failed() const {
+  bool has_slots = false;
+  for (const auto& [name, host] : hosts_) {
+    if (host.left.size() < static_cast<size_t>(host.slots)) return false;
+    has_slots = has_slots || host.slots > 0;
+  }
+  return has_slots && has_slots_;
+}
+
 std::string Policy::causes_text() const {
   return causes_.empty() ? "the workers asked for it" : join_text(causes_, "; ", 4);
 }
@@ -197,7 +207,8 @@ void Policy::try_to_end(TimePoint now, Actions& out) {
     return;
   }
   if (epoch_ == 0) {
-    if (count(Phase::kStarting) + count(Phase::kWaiting) == 0 && !may_more_come(now)) {
+    if (count(Phase::kStarting) + count(Phase::kWaiting) == 0 &&
+        (!may_more_come(now) || has_every_start_failed())) {
       end_badly(concat("no worker came as far as init: ", causes_text()), out);
     }
     return;

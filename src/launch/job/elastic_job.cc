@@ -8,43 +8,18 @@
 
 #include "base/text.h"
 #include "launch/elastic/placement.h"
+#include "launch/job/elastic_limits.h"
 #include "launch/job/report.h"
 #include "launch/os/now.h"
-#include "launch/plan/host_sources.h"
 
 namespace hvd::launch {
-namespace {
-
-PolicyLimits limits_of(const Prepared& prepared) {
-  const ElasticOptions& elastic = prepared.options.elastic;
-  PolicyLimits limits;
-  limits.least = elastic.min_num_proc.value_or(prepared.options.num_proc);
-  limits.first = prepared.options.num_proc;
-  limits.most = elastic.max_num_proc.value_or(kMaxWorkers);
-  limits.resets = elastic.reset_limit;
-  if (prepared.settings.elastic_timeout) limits.timeout = *prepared.settings.elastic_timeout;
-  if (elastic.timeout) limits.timeout = *elastic.timeout;
-  limits.ready_time = prepared.settings.elastic_ready_time;
-  limits.cooldown.range = elastic.cooldown_range;
-  limits.may_hosts_change = may_hosts_change(prepared.options);
-  limits.seed = std::random_device()();
-  return limits;
-}
-
-int64_t wall_clock_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-}  // namespace
 
 ElasticJob::ElasticJob(const Prepared& prepared, FleetStart& start, Terminal& terminal,
                        const Signals& signals, const DescriptorLimit& limit, ElasticLog log)
     : prepared_(prepared),
       start_(start),
       terminal_(terminal),
-      policy_(limits_of(prepared)),
+      policy_(policy_limits(prepared.options, prepared.settings)),
       discovery_(prepared.options, prepared.plan.environment, signals, limit),
       log_(std::move(log)) {
   const ElasticOptions& elastic = prepared.options.elastic;

@@ -62,6 +62,7 @@ std::vector<OptionInfo> general_rows() {
       {Id::kVersion, kGeneral, {"-v", "--version"}, "", "print the version and exit"},
       {Id::kHelp, kGeneral, {"-h", "--help"}, "", "print this text and exit"},
       {Id::kAgent, kGeneral, {"--agent"}, "", "serve a launcher on another host", kHidden},
+      {Id::kDecide, kGeneral, {"--decide"}, "", "decide for workers of a cluster engine", kHidden},
       {Id::kHosts,
        kHosts,
        {"-H", "--hosts"},

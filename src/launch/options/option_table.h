@@ -30,6 +30,7 @@ enum class OptionId {
   kPlanJson,
   kParseJson,
   kAgent,
+  kDecide,
   kVersion,
   kHelp,
   kSshPort,

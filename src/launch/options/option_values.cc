@@ -113,6 +113,9 @@ Status OptionReader::apply_switch(OptionId id, std::string_view spelling) {
     case OptionId::kAgent:
       options_.request = Request::kAgent;
       break;
+    case OptionId::kDecide:
+      options_.request = Request::kDecide;
+      break;
     case OptionId::kVersion:
       options_.request = Request::kVersion;
       break;

@@ -19,7 +19,17 @@ namespace hvd::launch {
 // More is a typing mistake; the core takes no more ranks either.
 inline constexpr int32_t kMaxWorkers = 65536;
 
-enum class Request { kRun, kHelp, kVersion, kCheckBuild, kPlanJson, kParseJson, kAgent, kDoctor };
+enum class Request {
+  kRun,
+  kHelp,
+  kVersion,
+  kCheckBuild,
+  kPlanJson,
+  kParseJson,
+  kAgent,
+  kDecide,
+  kDoctor
+};
 
 // Who starts the workers.
 enum class Controller { kUnspecified, kGloo, kMpi, kJsrun };

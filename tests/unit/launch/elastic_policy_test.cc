@@ -309,6 +309,29 @@ TEST(ElasticPolicy, AProgramThatCannotBeginIsNotStartedAgainAndAgain) {
   EXPECT_THAT(job.end->reason, HasSubstr("no worker came as far as init"));
 }
 
+TEST(ElasticPolicy, AProgramThatCannotBeginAnywhereEndsTheJobThoughHostsMayCome) {
+  Job job({.least = 1, .first = 2, .may_hosts_change = true}, {{"a", 1}, {"b", 1}});
+
+  job.ends(0, 3);
+  EXPECT_FALSE(job.end);
+  job.ends(1, 3);
+
+  ASSERT_TRUE(job.end);
+  EXPECT_EQ(job.end->exit_code, 3);
+  EXPECT_THAT(job.end->reason, HasSubstr("no worker came as far as init"));
+}
+
+TEST(ElasticPolicy, AHostThatIsLostBeforeInitMayBeReplaced) {
+  Job job({.least = 1, .first = 1, .may_hosts_change = true}, {{"a", 1}});
+
+  job.take(job.policy.on_hosts({}, job.now));
+  job.ends(0, 1);
+  EXPECT_FALSE(job.end);
+  job.take(job.policy.on_hosts({{"b", 1}}, job.now));
+
+  EXPECT_EQ(job.started.back().host, "b");
+}
+
 TEST(ElasticPolicy, NeverStartsMoreThanTheMost) {
   Job job({.least = 1, .most = 2, .may_hosts_change = true}, {{"a", 4}});
   EXPECT_EQ(job.started.size(), 2u);
