@@ -17,7 +17,7 @@ from .rendezvous import release_port
 from .versions import check_version, own_version
 
 # What other launchers, or an outer job, may have left in the environment of the engine's processes.
-_FOREIGN = (
+FOREIGN = (
     "HOROVOD_STORE_ADDRESSES",
     "HOROVOD_STORE_PORT",
     "HOROVOD_RENDEZVOUS_ADDR",
@@ -27,6 +27,7 @@ _FOREIGN = (
     "HOROVOD_GLOO_IFACE",
     "HOROVOD_KEY_FD",
     "HOROVOD_ELASTIC",
+    "HOROVOD_ELASTIC_FD",
     "HOROVOD_FAILURE_NOTE",
 )
 
@@ -98,7 +99,7 @@ def enter(assignment: Assignment) -> None:
         release_port()
     entered = _Entered()
     _entered = entered
-    _set(dict.fromkeys(_FOREIGN), entered)
+    _set(dict.fromkeys(FOREIGN), entered)
     _set(variables_of(assignment), entered)
     if assignment.key is not None:
         entered.key_descriptor = key_descriptor(assignment.key)

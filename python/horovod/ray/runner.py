@@ -9,19 +9,33 @@ import ray
 
 from .adapter import Adapter
 from .coordinator import Coordinator
-from .elastic_v2 import ElasticParams, refuse_elastic
+from .elastic_v2 import ElasticAdapter, ElasticParams
 from .settings import MiniSettings, write_identity
 from .static import StaticAdapter, StaticParams
 from .worker import BaseHorovodWorker
 
-__all__ = ["BaseHorovodWorker", "Coordinator", "MiniSettings", "RayExecutor", "StaticAdapter", "StaticParams"]
+__all__ = [
+    "BaseHorovodWorker",
+    "Coordinator",
+    "ElasticAdapter",
+    "ElasticParams",
+    "MiniSettings",
+    "RayExecutor",
+    "StaticAdapter",
+    "StaticParams",
+]
+
+
+def _adapter_class(params: StaticParams | ElasticParams) -> type[Adapter]:
+    return ElasticAdapter if isinstance(params, ElasticParams) else StaticAdapter
 
 
 class _RemoteAdapter(Adapter):
     """An adapter inside the cluster, for drivers that are connected through ray://."""
 
-    def __init__(self, settings: Any, params: StaticParams) -> None:
-        self._actor = ray.remote(num_cpus=0)(StaticAdapter).remote(settings, params)
+    def __init__(self, settings: Any, params: StaticParams | ElasticParams) -> None:
+        kind = _adapter_class(params)
+        self._actor = ray.remote(num_cpus=0)(kind).remote(settings, params)
 
     def start(self, *args: Any, **kwargs: Any) -> None:
         ray.get(self._actor.start.remote(*args, **kwargs))
@@ -45,6 +59,13 @@ class _RemoteAdapter(Adapter):
         ray.kill(self._actor)
 
 
+def make_adapter(settings: Any, params: StaticParams | ElasticParams) -> Adapter:
+    """The adapter for these parameters, where the workers can reach it."""
+    kind: Any = _RemoteAdapter if ray.util.client.ray.is_connected() else _adapter_class(params)
+    adapter: Adapter = kind(settings, params)
+    return adapter
+
+
 def _params(
     *,
     min_workers: int | None,
@@ -60,6 +81,9 @@ def _params(
         message = (
             f"give min_workers ({min_workers}) for an elastic job or num_workers ({num_workers}), not both"
         )
+        raise ValueError(message)
+    if min_workers is not None and max_workers is not None and max_workers < min_workers:
+        message = f"max_workers must be min_workers ({min_workers}) or more, got {max_workers}"
         raise ValueError(message)
     if min_workers is None:
         return StaticParams(num_workers=num_workers, **static)
@@ -106,7 +130,14 @@ class RayExecutor:
         elastic_timeout: int = 600,
         override_discovery: bool = True,
     ) -> None:
-        """Place `num_workers` anywhere, or `num_workers_per_host` on each of `num_hosts` nodes."""
+        """Place `num_workers` anywhere, or `num_workers_per_host` on each of `num_hosts` nodes.
+
+        With `min_workers` the job is elastic: it has as many workers as the cluster has room for, up to
+        `max_workers`, and goes on while there are at least `min_workers`. Below that it waits for
+        `elastic_timeout` seconds. `reset_limit`: membership changes at most so often.
+        `cooldown_range`: seconds until a node whose worker failed gets a new one. Without
+        `override_discovery`, `settings.discovery` says which addresses are used.
+        """
         params = _params(
             min_workers=min_workers,
             max_workers=max_workers,
@@ -124,8 +155,6 @@ class RayExecutor:
             elastic_timeout=elastic_timeout,
             override_discovery=override_discovery,
         )
-        if not isinstance(params, StaticParams):
-            refuse_elastic(f"RayExecutor(min_workers={min_workers})")
         self.settings = settings
         self.params = params
         self.adapter: Adapter | None = None
@@ -138,8 +167,7 @@ class RayExecutor:
         extra_env_vars: Mapping[str, str] | None = None,
     ) -> None:
         """Start the workers. Each makes `executable_cls(*executable_args, **executable_kwargs)`, if given."""
-        kind = _RemoteAdapter if ray.util.client.ray.is_connected() else StaticAdapter
-        adapter: Adapter = kind(self.settings, self.params)
+        adapter = make_adapter(self.settings, self.params)
         adapter.start(executable_cls, executable_args, executable_kwargs, extra_env_vars)
         self.adapter = adapter
 
@@ -159,7 +187,9 @@ class RayExecutor:
         """Call `fn(*args, **kwargs)` on every worker, and return the results by rank.
 
         An exception of a rank is raised here with its traceback. A worker that dies ends the
-        others and frees the placement group; its RayActorError is raised within seconds.
+        others and frees the placement group; its RayActorError is raised within seconds. In an elastic job
+        the others go on: the results are those of the workers that finished, and `callbacks` are
+        called here with each dictionary that a worker gives to ray_logger.log.
         """
         return self._started("run").run(fn, args, kwargs, callbacks)
 

@@ -11,6 +11,7 @@ import ray
 from horovod._cluster.job import Job, assign
 
 from ._collect import collect, raise_cause
+from ._ship import Call, ship
 from .adapter import Adapter, BaseParams
 from .strategy import BaseStrategy, ColocatedStrategy, PGStrategy
 
@@ -28,35 +29,6 @@ class StaticParams(BaseParams):
     def elastic(self) -> bool:
         """Whether the number of workers changes."""
         return False
-
-
-@dataclass(frozen=True)
-class _Call:
-    """The user's function with its arguments, as a function of the executable."""
-
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-    def __call__(self, executable: Any) -> Any:
-        del executable
-        return self.function(*self.args, **self.kwargs)
-
-
-def _name_of(function: Any) -> str:
-    return getattr(function, "__qualname__", None) or repr(function)
-
-
-def _ship(what: str, call: Any, function: Any) -> Any:
-    """Put a call where all workers find it; TypeError that names the function if it cannot be pickled."""
-    try:
-        return ray.put(call)
-    except (TypeError, AttributeError, ValueError, ray.cloudpickle.pickle.PicklingError) as error:
-        message = (
-            f"{what}: {_name_of(function)} or its arguments cannot be pickled, so they cannot go to "
-            f"the workers: {error}. Objects such as locks, sockets and loaders are made inside the function"
-        )
-        raise TypeError(message) from error
 
 
 class StaticAdapter(Adapter):
@@ -160,7 +132,7 @@ class StaticAdapter(Adapter):
 
     def _submit(self, what: str, call: Callable[[Any], Any], function: Any) -> list[Any]:
         self._ready(what)
-        reference = _ship(f"RayExecutor.{what}", call, function)
+        reference = ship(f"RayExecutor.{what}", call, function)
         return [worker.execute.remote(reference) for worker in self.workers]
 
     def _gather(self, what: str, references: list[Any]) -> list[Any]:
@@ -189,7 +161,7 @@ class StaticAdapter(Adapter):
     ) -> list[Any]:
         """Call `fn(*args, **kwargs)` on every worker; results by rank."""
         del callbacks  # of elastic jobs
-        call = _Call(fn, tuple(args or ()), dict(kwargs or {}))
+        call = Call(fn, tuple(args or ()), dict(kwargs or {}))
         return self._gather("run", self._submit("run", call, fn))
 
     def run_remote(
@@ -199,13 +171,13 @@ class StaticAdapter(Adapter):
         kwargs: Mapping[str, Any] | None = None,
     ) -> list[Any]:
         """The same without waiting: a reference for each rank."""
-        call = _Call(fn, tuple(args or ()), dict(kwargs or {}))
+        call = Call(fn, tuple(args or ()), dict(kwargs or {}))
         return self._submit("run_remote", call, fn)
 
     def execute_single(self, fn: Callable[[Any], Any]) -> Any:
         """Call `fn(executable)` on rank 0."""
         self._ready("execute_single")
-        reference = _ship("RayExecutor.execute_single", fn, fn)
+        reference = ship("RayExecutor.execute_single", fn, fn)
         return self._gather("execute_single", [self.workers[0].execute.remote(reference)])[0]
 
     def shutdown(self) -> None:

@@ -7,9 +7,11 @@ import time
 import pytest
 
 from horovod.ray import BaseHorovodWorker, ElasticRayExecutor, RayExecutor
+from horovod.ray._elastic_engine import node_hosts
 from horovod.ray._slots import slots
 from horovod.ray.adapter import BaseParams
 from horovod.ray.discovery import hosts_and_slots
+from horovod.ray.elastic_v2 import ElasticParams, TestDiscovery
 from horovod.ray.runner import Coordinator, MiniSettings
 from horovod.ray.utils import detect_nics, nics_to_env_var
 from horovod.runner.common.util.timeout import TimeoutException
@@ -27,6 +29,7 @@ def coordinator_of(*nodes):
     [
         ({"max_workers": 3}, "min_workers must be 1 or more"),
         ({"min_workers": 1, "num_workers": 2}, "not both"),
+        ({"min_workers": 3, "max_workers": 2}, r"max_workers must be min_workers \(3\) or more, got 2"),
         ({"num_workers": 1, "gpus_per_worker": 1}, "use_gpu is not set"),
         ({"num_workers": 1, "use_gpu": True, "gpus_per_worker": 0}, "must be 1 or more"),
     ],
@@ -36,13 +39,73 @@ def test_parameters_that_contradict_each_other(arguments, text):
         RayExecutor(MiniSettings(), **arguments)
 
 
-def test_elastic_forms_say_that_they_come_later():
-    with pytest.raises(NotImplementedError, match="come and go while they run are not there yet"):
-        RayExecutor(MiniSettings(), min_workers=1, max_workers=2)
-    with pytest.raises(NotImplementedError, match="come and go while they run are not there yet"):
+def test_elastic_settings_become_limits():
+    executor = RayExecutor(
+        MiniSettings(nics={"eth1"}),
+        min_workers=2,
+        max_workers=5,
+        reset_limit=3,
+        cooldown_range=[1, 9],
+        elastic_timeout=7,
+    )
+    settings = ElasticRayExecutor.create_settings(min_num_proc=1, max_num_proc=4, reset_limit=0, timeout_s=9)
+
+    assert isinstance(executor.params, ElasticParams)
+    assert executor.params.limits(executor.settings).words() == [
+        *("-np", "2", "--min-np", "2", "--max-np", "5", "--reset-limit", "3", "--elastic-timeout", "7"),
+        *("--blacklist-cooldown-range", "1", "9", "--network-interfaces", "eth1"),
+    ]
+    assert (settings.min_num_proc, settings.max_num_proc, settings.reset_limit) == (1, 4, 0)
+    assert (settings.elastic_timeout, settings.timeout_s) == (600, 9)
+    assert settings.ssh_identity_file.endswith("/ray_bootstrap_key.pem")
+    with pytest.warns(DeprecationWarning, match="min_np is deprecated, use min_num_proc"):
+        assert ElasticRayExecutor.create_settings(min_np=3).min_num_proc == 3
+
+
+def test_elastic_executors_refuse_what_they_cannot_do():
+    executor = RayExecutor(MiniSettings(), min_workers=1)
+
+    with pytest.raises(RuntimeError, match=r"RayExecutor.run: call start\(\) first"):
+        executor.run(print)
+    executor.start()
+    with pytest.raises(NotImplementedError, match="no reference per rank"):
+        executor.run_remote(print)
+    with pytest.raises(NotImplementedError, match="no workers between two runs"):
+        executor.execute_single(print)
+    executor.shutdown()
+    with pytest.raises(
+        TypeError, match=r"settings must come from ElasticRayExecutor.create_settings, got None"
+    ):
         ElasticRayExecutor(None)
-    with pytest.raises(NotImplementedError, match="come and go while they run are not there yet"):
-        ElasticRayExecutor.create_settings(min_num_proc=1)
+
+
+def test_nodes_with_one_address_are_hosts_of_their_own():
+    nodes = [
+        {"Alive": True, "NodeID": "abcdef0123", "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU": 5}},
+        {"Alive": True, "NodeID": "0123456789", "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU": 2}},
+        {"Alive": True, "NodeID": "1111111111", "NodeManagerAddress": "10.0.0.2", "Resources": {"CPU": 1}},
+        {"Alive": False, "NodeID": "2222222222", "NodeManagerAddress": "10.0.0.3", "Resources": {"CPU": 8}},
+    ]
+
+    assert node_hosts(nodes, BaseParams(cpus_per_worker=2)) == {
+        "10.0.0.1/abcdef01": ("abcdef0123", 2),
+        "10.0.0.1/01234567": ("0123456789", 1),
+    }
+
+
+def test_the_discovery_for_tries_stays_between_its_limits(monkeypatch):
+    nodes = [
+        {"Alive": True, "NodeID": name, "NodeManagerAddress": name, "Resources": {"CPU": 1}}
+        for name in "abcd"
+    ]
+    monkeypatch.setattr("horovod.ray.discovery.ray.nodes", lambda: nodes)
+    discovery = TestDiscovery(min_hosts=2, max_hosts=3, change_frequency_s=0)
+
+    counts = {len(discovery.find_available_hosts_and_slots()) for _ in range(200)}
+
+    assert counts == {2, 3}
+    with pytest.raises(ValueError, match="ends no machines"):
+        TestDiscovery(1, 2, 3, _graceful=False)
 
 
 def test_methods_before_start_are_refused():

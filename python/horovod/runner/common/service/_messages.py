@@ -52,8 +52,8 @@ class Session:
     def __init__(self, connection: socket.socket, key: bytes, numbers: bytes) -> None:
         """Remember the numbers of both ends, in the order of the greeting."""
         self._connection = connection
-        self._key = key
-        self._numbers = numbers
+        self.key = key
+        self.numbers = numbers
 
     def send_question(self, body: Any) -> None:
         """Say what is asked."""
@@ -76,7 +76,7 @@ class Session:
         if len(text) > MAX_BODY_BYTES:
             message = f"a message of {len(text)} bytes is too long, at most {MAX_BODY_BYTES} are sent"
             raise ValueError(message)
-        digest = compute_digest(self._key, label + self._numbers + text)
+        digest = compute_digest(self.key, label + self.numbers + text)
         self._connection.sendall(_LENGTH.pack(len(text)) + digest + text)
 
     def _receive(self, label: bytes, deadline: float | None) -> Any:
@@ -86,7 +86,7 @@ class Session:
             message = f"the other end announces {length} bytes, at most {MAX_BODY_BYTES} are taken"
             raise StrangerError(message)
         text = _receive(self._connection, length, deadline)
-        if not check_digest(self._key, label + self._numbers + text, head[_LENGTH.size :]):
+        if not check_digest(self.key, label + self.numbers + text, head[_LENGTH.size :]):
             message = "a message was changed on its way"
             raise StrangerError(message)
         return json.loads(text)

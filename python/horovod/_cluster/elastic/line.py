@@ -1,0 +1,151 @@
+"""A connection between a worker and the driver: both have the job's key, and say what they like at any time.
+
+Each message has a digest over both random numbers of the greeting, its direction and its number, so nothing
+can be repeated, reordered or sent back. It is not encrypted.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from enum import IntEnum
+
+from horovod.runner.common.service._messages import Session, StrangerError, greet, welcome
+from horovod.runner.common.util.secret import DIGEST_LENGTH_BYTES, check_digest, compute_digest
+
+MOST_BYTES = 4 << 20
+_HEAD = struct.Struct("!BI")
+_NUMBER = struct.Struct("!Q")
+_CALLER, _CALLED = b"hvd line caller:", b"hvd line called:"
+_CONNECT_SECONDS = 5.0
+_FIND_SECONDS = 30.0
+_PAUSE_SECONDS = 0.2
+_SEND_SECONDS = 30.0
+
+Addresses = Mapping[str, Sequence[tuple[str, int]]]
+
+
+class Kind(IntEnum):
+    """What a message is."""
+
+    HELLO = 1  # from the worker, first: who it is, as JSON
+    PACKET = 2  # both ways: what the core and the decider say to each other
+    BEAT = 3  # from the worker: it is there
+    START = 4  # to a task: start a worker, as JSON
+    KILL = 5  # to a task: end its worker
+    OVER = 6  # to a task: the job has ended
+    ENDED = 7  # from a task: how its worker ended, as JSON
+    RESULT = 8  # from a task, before ENDED: a part of what the function returned
+    FAIL = 9  # to a task: end as a failure, with these words
+
+
+class LineLostError(ConnectionError):
+    """The other end has gone."""
+
+
+class Line:
+    """One end. `receive` is for one thread, `send` for any."""
+
+    def __init__(self, connection: socket.socket, session: Session, *, is_caller: bool) -> None:
+        """Begin after the greeting."""
+        self._connection = connection
+        self._key, self._numbers = session.key, session.numbers
+        self._out, self._in = (_CALLER, _CALLED) if is_caller else (_CALLED, _CALLER)
+        self._sent = self._received = 0
+        self._lock = threading.Lock()  # guards sending
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(_SEND_SECONDS * 1000))
+        connection.settimeout(None)
+
+    def send(self, kind: Kind, body: bytes = b"") -> None:
+        """Send one message; LineLostError if the other end has gone."""
+        if len(body) > MOST_BYTES:
+            message = f"a message of {len(body)} bytes is too long, at most {MOST_BYTES} are sent"
+            raise ValueError(message)
+        with self._lock:
+            head = _HEAD.pack(kind, len(body))
+            digest = self._digest(self._out, self._sent, head, body)
+            self._sent += 1
+            try:
+                self._connection.sendall(head + digest + body)
+            except OSError as error:
+                raise LineLostError(str(error)) from error
+
+    def receive(self, silence_seconds: float | None = None) -> tuple[Kind, bytes]:
+        """Return the next message; LineLostError at the end, or if nothing comes for so long."""
+        try:
+            self._connection.settimeout(silence_seconds)
+            head = self._read(_HEAD.size + DIGEST_LENGTH_BYTES)
+            kind, length = _HEAD.unpack(head[: _HEAD.size])
+            if length > MOST_BYTES:
+                message = f"the other end announces {length} bytes, at most {MOST_BYTES} are taken"
+                raise LineLostError(message)
+            body = self._read(length)
+        except TimeoutError:
+            message = f"nothing was heard for {silence_seconds:g} s"
+            raise LineLostError(message) from None
+        except OSError as error:
+            raise LineLostError(str(error)) from error
+        expected = self._signed(self._in, self._received, head[: _HEAD.size], body)
+        if not check_digest(self._key, expected, head[_HEAD.size :]):
+            message = "a message was changed on its way"
+            raise LineLostError(message)
+        self._received += 1
+        return Kind(kind), body
+
+    def close(self) -> None:
+        """End it; whoever receives hears that."""
+        with suppress(OSError):  # the other end was first
+            self._connection.shutdown(socket.SHUT_RDWR)
+        self._connection.close()
+
+    def _signed(self, direction: bytes, number: int, head: bytes, body: bytes) -> bytes:
+        return direction + self._numbers + _NUMBER.pack(number) + head + body
+
+    def _digest(self, direction: bytes, number: int, head: bytes, body: bytes) -> bytes:
+        return compute_digest(self._key, self._signed(direction, number, head, body))
+
+    def _read(self, count: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < count:
+            part = self._connection.recv(min(count - len(parts), 1 << 20))
+            if not part:
+                message = "the connection has ended"
+                raise LineLostError(message)
+            parts += part
+        return bytes(parts)
+
+
+def call(addresses: Addresses, key: bytes) -> Line:
+    """Connect to the driver; LineLostError with all that was tried if it does not answer."""
+    pairs = [(host, port) for listed in addresses.values() for host, port in listed]
+    # A loopback address is that of whatever host looks at it; others come first.
+    pairs.sort(key=lambda pair: (pair[0].startswith("127."), pair))
+    end = time.monotonic() + _FIND_SECONDS
+    while True:
+        problems = []
+        for address in pairs:
+            try:
+                connection = socket.create_connection(address, _CONNECT_SECONDS)
+            except OSError as error:
+                problems.append(f"{address[0]}:{address[1]} ({error})")
+                continue
+            try:
+                return Line(connection, greet(connection, key), is_caller=True)
+            except (OSError, StrangerError) as error:
+                connection.close()
+                problems.append(f"{address[0]}:{address[1]} ({error})")
+        if time.monotonic() >= end:
+            message = f"the driver of the job answers at none of its addresses: {', '.join(problems)}"
+            raise LineLostError(message)
+        time.sleep(_PAUSE_SECONDS)
+
+
+def take_call(connection: socket.socket, key: bytes, deadline: float) -> Line:
+    """The other end of `call`; StrangerError if whoever calls does not have the key."""
+    return Line(connection, welcome(connection, key, deadline), is_caller=False)
