@@ -1,4 +1,4 @@
-"""The function that Spark runs in each barrier task, and what comes back from it as rows.
+"""The function that Spark runs in each task, and what comes back from it as rows.
 
 The function is sent by value: it must be able to say that horovod is missing, or another one, without it.
 """
@@ -17,7 +17,7 @@ REFUSAL = "horovod.spark refuses this task: "
 """Begins what a task says that cannot take part at all; the driver looks for it."""
 
 
-def make_task(order: Order) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def make_task(order: Order, *, is_elastic: bool = False) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """The function of the tasks: one empty partition each, rows of SCHEMA back."""
     plain, version, refusal = order.to_plain(), order.version, REFUSAL
 
@@ -43,6 +43,11 @@ def make_task(order: Order) -> Callable[[Iterable[Any]], Iterator[Any]]:
                 "install the same version on every node of the cluster"
             )
             raise RuntimeError(message)
+        if is_elastic:
+            from horovod.spark._elastic_task import run_elastic_task  # noqa: PLC0415
+
+            yield from run_elastic_task(plain)
+            return
         from horovod.spark._task import run_task  # noqa: PLC0415
 
         yield from run_task(plain)

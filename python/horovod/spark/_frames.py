@@ -20,6 +20,7 @@ class Kind(IntEnum):
     RESULT = 3  # from the worker: the pickled result, at most once
     FAILURE = 4  # from the worker: an exception as JSON, at most once
     LOG = 5  # from the worker: a text for the driver
+    SEAT = 6  # to the worker, instead of a place: its seat in an elastic job, as JSON
 
 
 def write_frame(stream: BinaryIO, kind: Kind, body: bytes) -> None:

@@ -85,7 +85,7 @@ def launch(
     if size < 1:
         message = f"num_proc must be at least 1, got {size}"
         raise ValueError(message)
-    _wait_for_room(session, size, deadline)
+    wait_for_room(session, size, deadline)
     if verbose >= 2:  # noqa: PLR2004 - the levels are numbers
         _LOG.info("horovod.spark.run: %d ranks as barrier tasks", size)
     job = Job.create()
@@ -108,11 +108,11 @@ def launch(
     finally:
         console.close()
     if running.error is not None:
-        _raise_failure(running.error, console.failures())
+        raise_failure(running.error, console.failures())
     return [pickle.loads(part) for part in join_parts(running.rows, size)]  # noqa: S301 - through Spark
 
 
-def _wait_for_room(session: Session, size: int, deadline: float) -> None:
+def wait_for_room(session: Session, size: int, deadline: float, who: str = "horovod.spark.run") -> None:
     """Until there is room; RuntimeError at once if there will be none, TimeoutException at the deadline."""
     start = time.monotonic()
     while True:
@@ -120,7 +120,7 @@ def _wait_for_room(session: Session, size: int, deadline: float) -> None:
         if decision.verdict is Verdict.GO:
             return
         if decision.verdict is Verdict.REFUSE:
-            message = f"horovod.spark.run: {decision.reason}"
+            message = f"{who}: {decision.reason}"
             raise RuntimeError(message)
         if time.monotonic() >= deadline:
             message = f"Timed out waiting for Spark tasks to start: {decision.reason}"
@@ -154,11 +154,14 @@ def _check_started(running: SparkJob, console: Console, size: int, start_seconds
     raise TimeoutException(message)
 
 
-def _raise_failure(error: BaseException, reported: Sequence[Failure]) -> NoReturn:
+def raise_failure(
+    error: BaseException, reported: Sequence[Failure], who: str = "horovod.spark.run"
+) -> NoReturn:
+    """Raise why a Spark job failed: a refusal, the first failure of a rank, or what Spark says."""
     text = str(error)
     refusal = find_refusal(text)
     if refusal is not None:
-        message = f"horovod.spark.run: {refusal}"
+        message = f"{who}: {refusal}"
         raise VersionMismatchError(message) from None
     first = first_cause([*reported, *find_failures(text)])
     if first is not None:

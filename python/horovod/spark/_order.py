@@ -27,6 +27,7 @@ class Order:
     nics: list[str]
     console: dict[str, list[tuple[str, int]]]  # addresses of the driver's console, by interface
     shows_output: bool  # whether the console wants what ranks print
+    driver: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # of an elastic job
 
     @property
     def job(self) -> Job:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import IO
 
+from horovod._cluster.elastic.seat import Seat
 from horovod._cluster.job import Assignment
 from horovod.runner.common.util._parent_watch import ParentWatch
 
@@ -69,21 +70,22 @@ def worker_environment(
 class WorkerProcess:
     """One process; all methods are for the task's thread."""
 
-    def __init__(self, order: Order, devices: list[str]) -> None:
-        """Start it. It imports what it needs while the task goes on."""
+    def __init__(self, order: Order, devices: list[str], channel: int | None = None) -> None:
+        """Start it. It imports what it needs while the task goes on. `channel` is for its core."""
         self._watch = ParentWatch(_GRACE_SECONDS)
         calls_read, calls_write = os.pipe()
         answers_read, answers_write = os.pipe()
         path = own_folders(sys.path, (sys.prefix, sys.base_prefix))
         command = [order.executable or sys.executable, "-c", _PROGRAM]
+        channels = () if channel is None else (channel,)
         try:
             self._process = subprocess.Popen(  # noqa: S603 - no shell text
-                [*command, str(calls_read), str(answers_write)],
+                [*command, *(str(end) for end in (calls_read, answers_write, *channels))],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=worker_environment(order, os.environ, devices, path),
-                pass_fds=(calls_read, answers_write),
+                pass_fds=(calls_read, answers_write, *channels),
                 start_new_session=True,
             )
         except BaseException:
@@ -104,13 +106,20 @@ class WorkerProcess:
 
     def place(self, assignment: Assignment, output: Output) -> None:
         """Give it the function and its place; from now on what it prints goes to `output`."""
+        self._begin(Kind.PLACE, pack_assignment(assignment), output)
+
+    def seat(self, seat: Seat, output: Output) -> None:
+        """The same in an elastic job."""
+        self._begin(Kind.SEAT, seat.to_json().encode(), output)
+
+    def _begin(self, kind: Kind, where: bytes, output: Output) -> None:
         for stream, name in ((self._process.stdout, "stdout"), (self._process.stderr, "stderr")):
             self._start(_copy_lines, stream, name, output)
         self._reader = self._start(self._read_answers, output)
         # A process that died tells by its exit code.
         with suppress(BrokenPipeError):
             write_frame(self._calls, Kind.CALL, pack_call(self._order.path, self._order.call))
-            write_frame(self._calls, Kind.PLACE, pack_assignment(assignment))
+            write_frame(self._calls, kind, where)
 
     def wait(self) -> tuple[int, tuple[Kind, bytes] | None]:
         """Wait for its end: exit code (negative: a signal), and what it answered, if anything.

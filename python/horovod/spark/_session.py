@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from ._barrier import SCHEMA
-from ._slots import Room, promised_slots
+from ._slots import Room, most_failures, promised_slots
 
 _numbers = itertools.count()
 
@@ -30,6 +30,9 @@ class Session(Protocol):
     def room(self) -> Room:
         """Its slots."""
 
+    def most_task_failures(self) -> int:
+        """How often one task may fail before its job does."""
+
     def name_job(self, name: str) -> None:
         """Let the jobs of this thread be known by a name."""
 
@@ -41,16 +44,19 @@ class Session(Protocol):
 
 
 class SparkJob:
-    """One barrier job in a thread."""
+    """One job in a thread."""
 
-    def __init__(self, session: Session, task: Callable[..., Any], num_proc: int) -> None:
-        """Start it."""
+    def __init__(
+        self, session: Session, task: Callable[..., Any], num_proc: int, *, barrier: bool = True
+    ) -> None:
+        """Start it; with a barrier all tasks at once or none."""
         self.name = f"horovod.spark.run.{next(_numbers)}"
         self.rows: list[tuple[int, int, bytes]] = []
         self.error: BaseException | None = None
         self._session = session
         self._task = task
         self._num_proc = num_proc
+        self._barrier = barrier
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
         self._thread.start()
 
@@ -75,7 +81,7 @@ class SparkJob:
         try:
             self._session.name_job(self.name)
             frame = self._session.spark.range(0, self._num_proc, 1, self._num_proc)
-            rows = frame.mapInArrow(self._task, SCHEMA, barrier=True).collect()
+            rows = frame.mapInArrow(self._task, SCHEMA, barrier=self._barrier).collect()
             self.rows = [(row["rank"], row["position"], bytes(row["part"])) for row in rows]
         except BaseException as error:  # noqa: BLE001 - raised by whoever waits
             self.error = error
@@ -103,6 +109,11 @@ class ClassicSession:
             age_seconds=time.time() - self._context.startTime / 1000.0,
             has_dynamic_allocation=_is_true(conf.get("spark.dynamicAllocation.enabled", "false")),
         )
+
+    def most_task_failures(self) -> int:
+        """Of the master, if it is this process, or of the settings."""
+        setting = self._context.getConf().get("spark.task.maxFailures")
+        return most_failures(self._context.master, setting)
 
     def name_job(self, name: str) -> None:
         """A job group, whose tasks are interrupted when it is cancelled."""
@@ -158,6 +169,11 @@ class ConnectSession:
             has_dynamic_allocation=_is_true(self._setting("spark.dynamicAllocation.enabled"))
             and not master.startswith("local"),
         )
+
+    def most_task_failures(self) -> int:
+        """As the server says; 1 if it does not say what it is."""
+        master = self._setting("spark.master") or "local"
+        return most_failures(master, self._setting("spark.task.maxFailures"))
 
     def name_job(self, name: str) -> None:
         """A tag of the operations of this thread."""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+_LOCAL_FAILURES = re.compile(r"local\[[^\],]+,\s*(\d+)\s*\]")
 _TEST_CLUSTER = re.compile(r"local-cluster\[\s*(\d+)\s*,\s*(\d+)\s*,\s*\d+\s*\]")
 
 # A cluster that does not say how many executors will come: so long they have after the application began, and
@@ -80,3 +81,11 @@ def promised_slots(master: str, setting: Callable[[str], str | None]) -> int | N
         return int(instances) * (int(cores) // cpus)
     most = setting("spark.cores.max")
     return None if most is None else int(most) // cpus
+
+
+def most_failures(master: str, setting: str | None) -> int:
+    """How often Spark lets one task fail before it ends the job; pure."""
+    if master == "local" or master.startswith("local["):
+        found = _LOCAL_FAILURES.fullmatch(master)
+        return int(found[1]) if found is not None else 1
+    return int(setting or 4)

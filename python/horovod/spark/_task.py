@@ -42,13 +42,14 @@ def _address(text: str) -> str:
     return text.rsplit(":", 1)[0].strip("[]")
 
 
-def _devices(context: Any) -> list[str]:
+def devices_of(context: Any) -> list[str]:
     """The addresses of the GPUs that Spark gave this task."""
     resources = context.resources()
     return [str(address) for address in resources["gpu"].addresses] if "gpu" in resources else []
 
 
-def _ended_text(code: int) -> str:
+def ended_text(code: int) -> str:
+    """How a process ended that ended too early; negative codes are signals."""
     if code >= 0:
         return f"its process exited with code {code} before the function returned"
     try:
@@ -64,7 +65,7 @@ def _failure(rank: int, code: int, outcome: tuple[Kind, bytes] | None) -> Failur
         return from_json(outcome[1].decode())
     if outcome is not None and code == 0:
         return None
-    text = _ended_text(code)
+    text = ended_text(code)
     if outcome is not None:
         text = text.replace("before the function", "after the function")
     return Failure(rank, socket.gethostname(), time.time(), text, "", None)
@@ -94,7 +95,7 @@ def _log_line(rank: int, stream: str, text: str) -> None:
 
 def _work(context: Any, order: Order, reporter: Reporter) -> tuple[int, bytes | Failure]:
     """Rank, and result or failure."""
-    worker = WorkerProcess(order, _devices(context))
+    worker = WorkerProcess(order, devices_of(context))
     try:
         assignment = _meet(context, order, reporter)
         rank: int = assignment.place.rank

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from horovod._cluster import failures
+from horovod._cluster.elastic.seat import Seat, take_seat
 from horovod._cluster.enter import enter
 from horovod._cluster.failures import call_as_rank, failure_of
 from horovod._cluster.job import Assignment
@@ -26,7 +27,7 @@ from ._failure_text import to_json
 from ._frames import Kind, read_frame, write_frame
 
 WORK_FOLDER_VARIABLE = "HOROVOD_SPARK_WORK_DIR"
-_ARGUMENTS = 2
+_ARGUMENTS = (2, 3)
 _MOST_LOG_CHARACTERS = 4000
 
 
@@ -86,17 +87,22 @@ def unpack_assignment(body: bytes) -> Assignment:
     )
 
 
-def _receive(calls: BinaryIO) -> tuple[bytes, list[str], Assignment]:
+def _receive(calls: BinaryIO) -> tuple[bytes, list[str], Assignment | Seat]:
     """The function, the driver's folders, and the place; SystemExit if the task went away."""
     parts: dict[Kind, bytes] = {}
-    while Kind.PLACE not in parts:
+    while Kind.PLACE not in parts and Kind.SEAT not in parts:
         frame = read_frame(calls)
         if frame is None:
             raise SystemExit(1)
         parts[frame[0]] = frame[1]
     call = parts[Kind.CALL]
     length = int.from_bytes(call[:4], "big")
-    return call[4 + length :], json.loads(call[4 : 4 + length]), unpack_assignment(parts[Kind.PLACE])
+    place = (
+        Seat.from_json(parts[Kind.SEAT].decode())
+        if Kind.SEAT in parts
+        else unpack_assignment(parts[Kind.PLACE])
+    )
+    return call[4 + length :], json.loads(call[4 : 4 + length]), place
 
 
 def pack_call(path: Sequence[str], pickled: bytes) -> bytes:
@@ -105,9 +111,12 @@ def pack_call(path: Sequence[str], pickled: bytes) -> bytes:
     return len(folders).to_bytes(4, "big") + folders + pickled
 
 
-def _perform(pickled: bytes, path: Sequence[str], assignment: Assignment) -> bytes:
+def _perform(pickled: bytes, path: Sequence[str], place: Assignment | Seat, channel: int | None) -> bytes:
     """Enter the job and call the function; its result, pickled."""
-    enter(assignment)
+    if isinstance(place, Assignment):
+        enter(place)
+    elif channel is not None:
+        take_seat(place, channel)
     folder = os.environ.get(WORK_FOLDER_VARIABLE)
     if folder:
         os.chdir(folder)
@@ -132,18 +141,24 @@ def _without_own_frames(error: BaseException) -> BaseException:
 def main(arguments: Sequence[str]) -> int:
     """Be one rank."""
     global _answers  # noqa: PLW0603 - a process has one task
-    if len(arguments) != _ARGUMENTS:
-        message = f"horovod.spark._worker: expected two descriptors, got {list(arguments)}; a task starts it"
+    if len(arguments) not in _ARGUMENTS:
+        got = list(arguments)
+        message = f"horovod.spark._worker: expected two or three descriptors, got {got}; a task starts it"
         raise SystemExit(message)
     descriptors = [int(word) for word in arguments]
     for descriptor in descriptors:
         os.set_inheritable(descriptor, False)
     with os.fdopen(descriptors[0], "rb") as calls, os.fdopen(descriptors[1], "wb") as stream:
         answers = _answers = _Answers(stream)
-        pickled, path, assignment = _receive(calls)
-        rank = assignment.place.rank
+        pickled, path, place = _receive(calls)
+        rank = place.place.rank if isinstance(place, Assignment) else place.worker
+        channel = descriptors[2] if len(descriptors) == max(_ARGUMENTS) else None
         try:
-            answers.send(Kind.RESULT, _perform(pickled, path, assignment))
+            answers.send(Kind.RESULT, _perform(pickled, path, place, channel))
+        except SystemExit as leaving:
+            if not isinstance(place, Seat) or leaving.code not in {0, None}:
+                raise
+            return 0  # it had to go, or wanted to
         except BaseException as error:  # noqa: BLE001 - the driver shall know, whatever it is
             failure: Failure = failure_of(_without_own_frames(error), rank)
             answers.send(Kind.FAILURE, to_json(failure).encode())

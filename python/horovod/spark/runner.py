@@ -1,12 +1,17 @@
-"""horovod.spark.run: a function on every rank of a job whose processes Spark starts, as barrier tasks."""
+"""horovod.spark.run and run_elastic: a function on every rank of a job whose processes Spark starts."""
 
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NoReturn, TextIO
+from typing import Any, TextIO
 
+from horovod._cluster.elastic.decider import Limits
+
+from ._elastic_launch import launch_elastic, sizes
 from ._launch import launch, start_seconds_of
+from ._session import Session
 
 __all__ = ["run", "run_elastic"]
 
@@ -78,10 +83,42 @@ def run_elastic(
     prefix_output_with_timestamp: bool = False,
     min_np: int | None = None,
     max_np: int | None = None,
-) -> NoReturn:
-    """Not there yet."""
-    message = (
-        "horovod.spark.run_elastic is not there yet (horovodrun --min-np runs elastic jobs); "
-        "horovod.spark.run runs the function on a fixed number of ranks"
+) -> list[Any]:
+    """Call fn on the ranks of an elastic job of Spark tasks; results of those that finished, by rank.
+
+    `num_proc`: ranks to begin with, `min_num_proc` if None, else as many as Spark has default
+    parallelism. The job goes on while there are `min_num_proc` (`num_proc`), and uses up to
+    `max_num_proc` (`num_proc`) tasks. `elastic_timeout`: seconds to wait while there are too few (600, or
+    HOROVOD_ELASTIC_TIMEOUT). `reset_limit`: membership changes at most so often. The others as in `run`.
+    """
+    for old, new, value in (("min_np", "min_num_proc", min_np), ("max_np", "max_num_proc", max_np)):
+        if value is not None:
+            warnings.warn(f"{old} is deprecated, use {new}", DeprecationWarning, stacklevel=2)
+
+    def limits(session: Session) -> Limits:
+        first, least, most = sizes(
+            session.parallelism,
+            num_proc,
+            min_num_proc if min_np is None else min_np,
+            max_num_proc if max_np is None else max_np,
+        )
+        return Limits(
+            least=least,
+            first=first,
+            most=most,
+            resets=reset_limit,
+            timeout_seconds=None if elastic_timeout is None else int(elastic_timeout),
+            nics=sorted(nics or ()),
+        )
+
+    return launch_elastic(
+        fn,
+        args,
+        kwargs or {},
+        limits=limits,
+        start_seconds=start_seconds_of(start_timeout),
+        env=env or {},
+        streams=(stdout, stderr),
+        verbose=verbose,
+        with_timestamp=prefix_output_with_timestamp,
     )
-    raise NotImplementedError(message)
