@@ -310,7 +310,7 @@ constexpr Row kCompatibilityRows[] = {
             "Streams, each with a communicator, that operations on GPU tensors take in turn.",
             [](Settings& s, const Value& v) { s.nccl_streams = v.integer; }),
     on_off("HOROVOD_BATCH_D2D_MEMCOPIES", "1",
-           "No effect: tensors on GPUs are never copied together."),
+           "0: small GPU tensors of a group are not copied together before NCCL sums them."),
     flag("HOROVOD_ENABLE_ASYNC_COMPLETION",
          "An operation on GPU tensors is complete once it is in a stream; whoever waits for it "
          "makes "

@@ -101,7 +101,9 @@ Result<Current> Current::enter(int device) {
   HVD_TRY_ASSIGN(Driver* const driver, Driver::get());
   HVD_TRY_ASSIGN(const Context context, driver->context_of(device));
   HVD_TRY(driver->check(driver->api().push_context(context), "cuCtxPushCurrent"));
-  return Current(driver);
+  int mode = kCaptureRelaxed;
+  (void)driver->api().exchange_capture_mode(&mode);  // now the old one; fails only on a bad mode
+  return Current(driver, mode);
 }
 
 }  // namespace hvd::device

@@ -51,19 +51,25 @@ class Driver {
   std::array<Context, kMaxDevices> contexts_ HVD_GUARDED_BY(mutex_) = {};
 };
 
-// Makes the context of a device current in this thread, until the end of the scope.
+// Makes the context of a device current in this thread, until the end of the scope. Calls in it do
+// not spoil a CUDA graph that the program is capturing meanwhile, in this thread or another one.
 class Current {
  public:
   static Result<Current> enter(int device);
-  Current(Current&& other) noexcept : driver_(other.driver_) { other.driver_ = nullptr; }
+  Current(Current&& other) noexcept : driver_(other.driver_), mode_(other.mode_) {
+    other.driver_ = nullptr;
+  }
   Current& operator=(Current&&) = delete;
   ~Current() {
-    if (driver_ != nullptr) (void)driver_->api().pop_context(nullptr);
+    if (driver_ == nullptr) return;
+    (void)driver_->api().exchange_capture_mode(&mode_);
+    (void)driver_->api().pop_context(nullptr);
   }
 
  private:
-  explicit Current(Driver* driver) : driver_(driver) {}
+  Current(Driver* driver, int mode) : driver_(driver), mode_(mode) {}
   Driver* driver_;
+  int mode_;  // of captures, as it was before
 };
 
 }  // namespace hvd::device

@@ -15,10 +15,12 @@ using DevicePointer = unsigned long long;  // the driver's own type, of 64 bits
 inline constexpr int kSuccess = 0;
 inline constexpr int kOutOfMemory = 2;
 inline constexpr int kNotReady = 600;
+inline constexpr int kCaptureImplicit = 906;  // the null stream, while another one is captured
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventBlockingSync = 1, kEventDisableTiming = 2;
 inline constexpr unsigned kHostPortable = 1;
 inline constexpr int kAttributeDeviceOrdinal = 9;
+inline constexpr int kCaptureRelaxed = 2;
 
 // X(member, symbol, type)
 #define HVD_DRIVER_FUNCTIONS(X)                                                           \
@@ -39,6 +41,7 @@ inline constexpr int kAttributeDeviceOrdinal = 9;
   X(stream_query, "cuStreamQuery", int (*)(StreamHandle))                                 \
   X(stream_wait, "cuStreamWaitEvent", int (*)(StreamHandle, EventHandle, unsigned))       \
   X(stream_is_capturing, "cuStreamIsCapturing", int (*)(StreamHandle, int*))              \
+  X(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", int (*)(int*))            \
   X(event_create, "cuEventCreate", int (*)(EventHandle*, unsigned))                       \
   X(event_record, "cuEventRecord", int (*)(EventHandle, StreamHandle))                    \
   X(event_query, "cuEventQuery", int (*)(EventHandle))                                    \
@@ -47,6 +50,11 @@ inline constexpr int kAttributeDeviceOrdinal = 9;
   X(mem_free, "cuMemFree_v2", int (*)(DevicePointer))                                     \
   X(host_alloc, "cuMemHostAlloc", int (*)(void**, size_t, unsigned))                      \
   X(host_free, "cuMemFreeHost", int (*)(void*))                                           \
+  X(module_load, "cuModuleLoadData", int (*)(void**, const void*))                        \
+  X(module_function, "cuModuleGetFunction", int (*)(void**, void*, const char*))          \
+  X(launch_kernel, "cuLaunchKernel",                                                      \
+    int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,  \
+            StreamHandle, void**, void**))                                                \
   X(copy, "cuMemcpyAsync", int (*)(DevicePointer, DevicePointer, size_t, StreamHandle))   \
   X(fill, "cuMemsetD8Async", int (*)(DevicePointer, unsigned char, size_t, StreamHandle)) \
   X(pointer_attribute, "cuPointerGetAttribute", int (*)(void*, int, DevicePointer))       \

@@ -6,9 +6,9 @@ Result<Use> Use::begin(int device, StreamHandle stream) {
   HVD_TRY_ASSIGN(Driver* const driver, Driver::get());
   HVD_TRY_ASSIGN(const Current current, Current::enter(device));
   int is_capturing = 0;
-  HVD_TRY(driver->check(driver->api().stream_is_capturing(stream, &is_capturing),
-                        "cuStreamIsCapturing"));
-  if (is_capturing != 0) {
+  const int code = driver->api().stream_is_capturing(stream, &is_capturing);
+  if (code != kCaptureImplicit) HVD_TRY(driver->check(code, "cuStreamIsCapturing"));
+  if (code == kCaptureImplicit || is_capturing != 0) {
     return Status(StatusCode::kPreconditionError,
                   "the current stream is being captured into a CUDA graph: what the ranks agree on "
                   "cannot be replayed. Capture the computation alone, and call Horovod outside it");

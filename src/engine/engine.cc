@@ -342,6 +342,7 @@ ChannelOptions Engine::channel_options(int32_t id, const std::vector<int32_t>& r
   options.me = static_cast<int>(me - ranks.begin());
   options.gpu.nccl_streams = static_cast<int>(settings_.nccl_streams);
   options.gpu.async_completion = settings_.async_completion;
+  options.gpu.notices = gpu_notices_;
   options.cache_capacity = static_cast<size_t>(settings_.cache_capacity);
   return options;
 }

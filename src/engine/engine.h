@@ -281,6 +281,8 @@ class Engine final : public ChannelHost,
   std::unique_ptr<net::Mesh> mesh_;
   std::unique_ptr<collective::gloo::Domain> gloo_;  // outlives the channels
   std::unique_ptr<mirror::Mirror> mirror_;          // null: one host
+  const std::shared_ptr<collective::gpu::Notices> gpu_notices_ =
+      std::make_shared<collective::gpu::Notices>();  // channels own it too
   SubmitLock submit_lock_;
   EngineRole role_;
   Flight flight_;

@@ -367,6 +367,10 @@ Status Engine::wait_many(const uint64_t* handles, size_t count, Deadline deadlin
 }
 
 Status Engine::release(uint64_t handle) {
+  // Complete, but perhaps still in a stream: whoever gets the memory next in the caller's stream
+  // comes after it, also if nobody has waited.
+  const Operation* op = handles_.find(handle);
+  if (op != nullptr && op->is_done()) (void)op->use.order(op->use.stream);
   return handles_.release(handle) ? Status::ok() : unknown_handle(handle);
 }
 

@@ -1,5 +1,8 @@
 """Puts the stand-in GPUs under the CPU build of PyTorch, for programs that tests start.
 
+With HVD_GPU_HARDWARE=1 the program gets the GPUs of the machine instead: `use()` returns a driver without
+knobs and counters, and what needs them is left out. HVD_GPU_HARDWARE=rehearsal is the same on stand-ins.
+
 `use()` has to run before torch is imported. The library is made for the release of torch that is
 installed, once: `python torch_cuda.py` makes it and prints where it is.
 """
@@ -46,6 +49,8 @@ def build() -> Path:
 class Driver:
     """The stand-in's driver, as the program under test sees it from Python."""
 
+    is_standin = True
+
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
         library.standin_get.restype = ctypes.c_int64
@@ -73,8 +78,21 @@ class Driver:
         return (sleep, values)
 
 
-def use() -> Driver:
+class Hardware:
+    """A driver that nobody can look into."""
+
+    is_standin = False
+
+
+def use() -> Any:
     """Give this process stand-in GPUs; before torch is imported."""
+    kind = os.environ.get("HVD_GPU_HARDWARE", "")
+    if kind != "1":
+        driver = _use_standins()
+    return Hardware() if kind else driver
+
+
+def _use_standins() -> Driver:
     assert "torch" not in sys.modules, "the stand-in has to be there before torch"
     driver = Driver(ctypes.CDLL(str(folder() / "libcuda_standin.so"), mode=ctypes.RTLD_GLOBAL))
     spec = importlib.util.find_spec("torch")

@@ -117,7 +117,7 @@ def join(device: int = -1) -> int:
     """Say that this rank has no more data, and wait until all ranks have said so.
 
     Meanwhile it takes part in the allreduces of the others with zeros. Returns the rank that joined
-    last. The device is of no consequence: the core works on host memory.
+    last. The device is of no consequence: zeros are given from the one that was used last.
     """
     del device
     handles.take_number()

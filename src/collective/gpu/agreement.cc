@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/log.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "device/driver.h"
 
@@ -21,6 +23,22 @@ void put_text(char (&to)[N], std::string_view text) {
 template <size_t N>
 std::string_view text_of(const char (&from)[N]) {
   return {from, strnlen(from, N)};
+}
+
+}  // namespace
+
+namespace {
+
+int32_t own_abilities(int device) {
+  const auto current = device::Current::enter(device);
+  const auto kernels =
+      !current ? Result<const GpuKernels*>(current.status()) : GpuKernels::of(device);
+  if (!kernels)
+    HVD_LOG(kDebug, "device ", device, " without our kernels: ", kernels.status().message());
+  const auto batches = process_environment()("HOROVOD_BATCH_D2D_MEMCOPIES");
+  const auto number = parse_integer(batches.value_or("1"));
+  const bool packs = !number || *number != 0;
+  return (kernels ? kHasKernels : 0) | (packs ? kPacks : 0);
 }
 
 }  // namespace
@@ -51,6 +69,7 @@ Facts own_facts(int device, bool makes_id) {
     }
   }
   facts.nccl_version = (*nccl)->version;
+  facts.abilities = own_abilities(device);
   return facts;
 }
 
@@ -69,28 +88,49 @@ bool anybody_protects_all(std::span<const Facts> facts) {
 
 }  // namespace
 
-Decision decide(std::span<const Facts> facts) {
-  if (span_hosts(facts) && anybody_protects_all(facts))
-    return {false, "HOROVOD_TLS=1 protects all that travels between hosts, which NCCL cannot"};
+namespace {
+
+// The first member without NCCL, and what to do about it; empty: all have it.
+std::string missing_library(std::span<const Facts> facts) {
   for (size_t member = 0; member < facts.size(); ++member) {
-    if (facts[member].nccl_version < device::kLeastNccl)
-      return {false, concat("member ", member, " on ", text_of(facts[member].host), ": ",
-                            text_of(facts[member].why),
-                            ". Install NCCL 2.16 or newer on every host (pip install "
-                            "nvidia-nccl-cu12), or name its file with HOROVOD_NCCL_LIB")};
+    if (facts[member].nccl_version >= device::kLeastNccl) continue;
+    return concat("member ", member, " on ", text_of(facts[member].host), ": ",
+                  text_of(facts[member].why),
+                  ". Install NCCL 2.16 or newer on every host (pip install nvidia-nccl-cu12), or "
+                  "name its file with HOROVOD_NCCL_LIB");
   }
+  return "";
+}
+
+// The first two members with one device between them; empty: each has its own.
+std::string shared_device(std::span<const Facts> facts) {
   for (size_t a = 0; a < facts.size(); ++a) {
     for (size_t b = a + 1; b < facts.size(); ++b) {
-      if (text_of(facts[a].host) != text_of(facts[b].host) ||
+      if (text_of(facts[a].device).empty() || text_of(facts[a].host) != text_of(facts[b].host) ||
           text_of(facts[a].device) != text_of(facts[b].device))
         continue;
-      return {false, concat("members ", a, " and ", b, " on ", text_of(facts[a].host),
-                            " share the device ", text_of(facts[a].device),
-                            ", NCCL needs one for each: choose it by the local rank, as in "
-                            "torch.cuda.set_device(hvd.local_rank())")};
+      return concat("members ", a, " and ", b, " on ", text_of(facts[a].host), " share the device ",
+                    text_of(facts[a].device),
+                    ", where NCCL needs one for each: choose it by the local rank, as in "
+                    "torch.cuda.set_device(hvd.local_rank())");
     }
   }
-  return {true, ""};
+  return "";
+}
+
+}  // namespace
+
+Decision decide(std::span<const Facts> facts) {
+  if (span_hosts(facts) && anybody_protects_all(facts))
+    return {false, {}, "HOROVOD_TLS=1 protects all that travels between hosts, which NCCL cannot"};
+  std::string missing = missing_library(facts), shared = shared_device(facts);
+  const std::string_view between = missing.empty() || shared.empty() ? "" : ". Besides, ";
+  Abilities abilities{.has_kernels = true, .packs = true};
+  for (const Facts& member : facts) {
+    abilities.has_kernels = abilities.has_kernels && (member.abilities & kHasKernels) != 0;
+    abilities.packs = abilities.packs && (member.abilities & kPacks) != 0;
+  }
+  return {missing.empty() && shared.empty(), abilities, concat(missing, between, shared)};
 }
 
 }  // namespace hvd::collective::gpu

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "collective/gpu/launch_plan.h"
 #include "device/nccl_api.h"
 
 namespace hvd::collective::gpu {
@@ -20,16 +21,20 @@ struct Facts {
   char device[32] = {};      // its place on the bus
   NcclId id{};               // of the first member: where the communicator meets
   int32_t protects_all = 0;  // HOROVOD_TLS=1
-  char why[156] = {};        // it has no NCCL
+  int32_t abilities = 0;     // kHasKernels, kPacks
+  char why[152] = {};        // it has no NCCL
 };
 static_assert(sizeof(Facts) == 384);
+inline constexpr int32_t kHasKernels = 1;  // our own can be loaded
+inline constexpr int32_t kPacks = 2;       // HOROVOD_BATCH_D2D_MEMCOPIES
 
 // What this process has. `device` is -1 on a member without a device of its own (it has joined).
 Facts own_facts(int device, bool makes_id);
 
 struct Decision {
   bool use_nccl = false;
-  std::string reason;  // why not
+  Abilities abilities;  // of all members
+  std::string reason;   // why not
 };
 Decision decide(std::span<const Facts> facts);
 

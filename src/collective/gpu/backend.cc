@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "collective/gpu/nccl_calls.h"
+#include "collective/gpu/launch_plan.h"
 
 namespace hvd::collective::gpu {
 
@@ -112,11 +112,13 @@ bool GpuBackend::begins(Work& work, bool& moved) {
     fail(status);
     return status.is_ok();
   };
-  const bool may_use_nccl = can_run(work, options_.size) && !(spans_hosts_ && moves_objects(work));
+  // Whether our kernels are there is known with the route, but who asks must be agreed before.
+  const bool may_use_nccl = can_launch(work, options_.size, {.has_kernels = true, .packs = true}) &&
+                            !(spans_hosts_ && moves_objects(work));
   if (may_use_nccl) {
     Route& route = route_of(work);
     if (!settle(route, work, moved)) return false;
-    if (route.state == Route::State::kNccl) {
+    if (route.state == Route::State::kNccl && can_launch(work, options_.size, route.abilities)) {
       if (must_poll()) return false;  // a launch before this one is not through
       ++nccl_works_;
       return begin(begin_nccl(work, route));
@@ -141,6 +143,7 @@ Result<GpuBackend::Streams*> GpuBackend::streams_of(int device) {
   for (int i = 0; i < options_.nccl_streams; ++i) {
     HVD_TRY_ASSIGN(device::Stream stream, device::Stream::make(device));
     made.nccl.push_back(std::move(stream));
+    made.scratch.emplace_back(device);
   }
   return &streams_.emplace(device, std::move(made)).first->second;
 }
@@ -193,6 +196,18 @@ void GpuBackend::abandon() {
     while (!deadline.passed() && !(is_idle(streams.in) && is_idle(streams.out) &&
                                    std::all_of(streams.nccl.begin(), streams.nccl.end(), is_idle)))
       sched_yield();
+  }
+  // A stream that hangs would hang whoever frees memory of its device: then it is left.
+  const bool hangs = deadline.passed();
+  for (Entry& entry : entries_) {
+    for (void* memory : entry.scratch) {
+      if (!hangs) (void)device::free_memory(memory);
+    }
+  }
+  for (auto& [device, streams] : streams_) {
+    for (StreamScratch& scratch : streams.scratch) {
+      if (hangs) scratch.forget();
+    }
   }
   entries_.clear();
 }

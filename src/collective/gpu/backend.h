@@ -18,6 +18,7 @@
 #include "collective/gpu/host_lane.h"
 #include "collective/gpu/options.h"
 #include "collective/gpu/staging.h"
+#include "collective/gpu/stream_scratch.h"
 #include "collective/gpu/waker.h"
 #include "collective/shared_memory/link.h"
 
@@ -51,6 +52,7 @@ class GpuBackend final : public Backend {
     std::vector<Facts> facts;
     Work question;  // everybody's facts to everybody
     std::optional<Communicator> comm;
+    Abilities abilities;
   };
   using RouteKey = std::pair<std::vector<int32_t>, int>;  // devices by member, number of the stream
 
@@ -61,6 +63,7 @@ class GpuBackend final : public Backend {
     std::unique_ptr<Staging> staging;  // or by NCCL:
     Route* route = nullptr;
     const device::Stream* stream = nullptr;
+    LaunchPlan plan;
     bool is_launching = false;
     device::Event done;
     std::vector<void*> scratch;  // device memory
@@ -69,6 +72,7 @@ class GpuBackend final : public Backend {
   struct Streams {
     device::Stream in, out;
     std::vector<device::Stream> nccl;
+    std::vector<StreamScratch> scratch;  // of each
     StagingMemory memory;
   };
 
@@ -81,6 +85,8 @@ class GpuBackend final : public Backend {
   Status begin_nccl(Work& work, Route& route);
   Status replace_missing(Entry& entry, std::vector<Call>& calls);
   Status copy_overlapping(Entry& entry, Work& work);
+  Status run_kernels(const Entry& entry, const std::vector<KernelStep>& steps);
+  Status launch(Entry& entry);
   Result<void*> scratch(Entry& entry, uint64_t bytes);
   Status note_launched(Entry& entry);
   Status look_at(Entry& entry, bool& moved);

@@ -2,9 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 namespace hvd::collective::gpu {
+
+// What the channels of an engine have said already. Needs the engine role.
+struct Notices {
+  bool host_memory = false;  // that tensors of GPUs travel through it, and why
+};
 
 struct Options {
   int size = 1;  // members, and this one's place among them
@@ -12,6 +17,7 @@ struct Options {
   int32_t process_set = 0;
   int nccl_streams = 1;           // HOROVOD_NUM_NCCL_STREAMS
   bool async_completion = false;  // HOROVOD_ENABLE_ASYNC_COMPLETION
+  std::shared_ptr<Notices> notices = std::make_shared<Notices>();  // all channels own it
 };
 
 }  // namespace hvd::collective::gpu

@@ -1,5 +1,5 @@
 // How the members of a channel find out whether NCCL can be used, and how works begin.
-#include <cstring>
+#include <utility>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -64,10 +64,10 @@ Status GpuBackend::answer(Route& route, const Work& work) {
   const Decision decision = decide(route.facts);
   if (!decision.use_nccl) {
     route.state = Route::State::kStaging;
-    if (options_.me == 0) {
-      HVD_LOG(
-          kWarning, "process set ", options_.process_set,
-          ": GPU tensors travel through host memory, which is slower than NCCL: ", decision.reason);
+    // All members know that one of them has said it.
+    if (!std::exchange(options_.notices->host_memory, true) && options_.me == 0) {
+      HVD_LOG(kWarning, "GPU tensors of process set ", options_.process_set,
+              " travel through host memory, which is slower than NCCL: ", decision.reason);
     }
     return Status::ok();
   }
@@ -77,6 +77,7 @@ Status GpuBackend::answer(Route& route, const Work& work) {
   HVD_TRY_ASSIGN(Communicator comm, Communicator::begin(*api, {device, options_.size, options_.me},
                                                         route.facts[0].id));
   route.comm.emplace(std::move(comm));
+  route.abilities = decision.abilities;
   route.state = Route::State::kMeeting;
   return Status::ok();
 }
@@ -136,17 +137,43 @@ Status GpuBackend::begin_nccl(Work& work, Route& route) {
   if (work.use != nullptr && work.use->ready.is_set())
     HVD_TRY(work.use->ready.hold_back(entry.stream->handle()));
   HVD_TRY(copy_overlapping(entry, work));
-  std::vector<Call> calls = calls_of(work, options_.size, options_.me);
-  HVD_TRY(replace_missing(entry, calls));
-  HVD_TRY(route.comm->launch(calls, entry.stream->handle()));
+  const auto plan_in = [&](std::byte* scratch) {
+    return plan_launch(work, options_.size, options_.me, route.abilities, scratch);
+  };
+  entry.plan = plan_in(nullptr);
+  if (entry.plan.scratch_bytes > 0) {
+    HVD_TRY_ASSIGN(std::byte* const scratch,
+                   streams->scratch[number].reserve(entry.plan.scratch_bytes));
+    entry.plan = plan_in(scratch);
+  }
+  HVD_TRY(launch(entry));
   HVD_TRY_ASSIGN(const bool is_launched, route.comm->is_ready());
   entry.is_launching = !is_launched;
   return is_launched ? note_launched(entry) : Status::ok();
 }
 
-// Everything is in the stream: its end can be marked.
+Status GpuBackend::run_kernels(const Entry& entry, const std::vector<KernelStep>& steps) {
+  for (const KernelStep& step : steps) {
+    HVD_TRY_ASSIGN(const GpuKernels* const kernels, GpuKernels::of(device_of(*entry.work)));
+    HVD_TRY(kernels->run(step.kernel, step.segments, step.scale, entry.stream->handle()));
+  }
+  return Status::ok();
+}
+
+// What comes before NCCL, and NCCL; the rest follows when NCCL has put its own into the stream.
+Status GpuBackend::launch(Entry& entry) {
+  LaunchPlan& plan = entry.plan;
+  for (const Stretch& stretch : plan.zeros)
+    HVD_TRY(entry.stream->zero(stretch.begin, stretch.bytes));
+  HVD_TRY(run_kernels(entry, plan.before));
+  HVD_TRY(replace_missing(entry, plan.calls));
+  return entry.route->comm->launch(plan.calls, entry.stream->handle());
+}
+
+// Everything of NCCL is in the stream: our own comes behind it, and its end can be marked.
 Status GpuBackend::note_launched(Entry& entry) {
   entry.is_launching = false;
+  HVD_TRY(run_kernels(entry, entry.plan.after));
   HVD_TRY_ASSIGN(entry.done, device::Event::take(device_of(*entry.work)));
   HVD_TRY(entry.done.record(entry.stream->handle()));
   const bool may_end_now = options_.async_completion && entry.work->use != nullptr;

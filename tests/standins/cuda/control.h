@@ -10,7 +10,7 @@ extern "C" {
 // memory), "capturing" (1: every stream is being captured).
 void standin_set(const char* knob, int64_t value);
 // A knob, or a counter: "events_alive", "streams_alive", "allocations_alive", "pinned_alive",
-// "host_blocks" (calls that waited for a stream), "items" (run by streams).
+// "host_blocks" (calls that waited for a stream), "items" (run by streams), "kernels" (launched).
 int64_t standin_get(const char* name);
 // The nth call of a function from now on (1: the next) returns `code`.
 void standin_fail(const char* function, int64_t nth, int code);

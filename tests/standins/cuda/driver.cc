@@ -1,5 +1,6 @@
 // The functions of libcuda that src/device calls, by their names in the library. Results as there:
-// 0 is success, 1 an invalid value, 2 no memory, 201 no context, 400 a bad handle, 600 not ready.
+// 0 is success, 1 an invalid value, 2 no memory, 201 no context, 400 a bad handle, 600 not ready,
+// 900 and 906 what a capture forbids.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -20,23 +21,31 @@ struct Context {
 Context contexts[kMaxDevices] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
 thread_local std::vector<Context*> stack;
 
+// 2: relaxed. In the other modes a question about progress spoils a capture, and is refused.
+thread_local int capture_mode = 0;
+bool spoils_capture() { return knobs().capturing != 0 && capture_mode != 2; }
+
 Context* current() { return stack.empty() ? nullptr : stack.back(); }
 
-Stream& stream_of(void* handle) {
-  if (handle != nullptr) return *static_cast<Stream*>(handle);
-  return default_stream(current() == nullptr ? 0 : current()->device);
-}
 EventPtr& event_of(void* handle) { return *static_cast<EventPtr*>(handle); }
 
-void take_time_of_copy(size_t bytes) {
+// Takes the time that the knob says, or that of memory if it is longer.
+void copy_at_rate(void* target, const void* source, size_t bytes) {
+  const auto start = std::chrono::steady_clock::now();
+  std::memmove(target, source, bytes);
   const int64_t rate = knobs().copy_mib_per_s;
   if (rate <= 0) return;
-  const auto end = std::chrono::steady_clock::now() +
-                   std::chrono::nanoseconds(bytes * 1000 / static_cast<size_t>(rate) * 1000 / 1049);
-  std::this_thread::sleep_until(end);
+  const double seconds = static_cast<double>(bytes) / (static_cast<double>(rate) * (1 << 20));
+  std::this_thread::sleep_until(start +
+                                std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9)));
 }
 
 }  // namespace
+
+Stream& standin::stream_of(void* handle) {
+  if (handle != nullptr) return *static_cast<Stream*>(handle);
+  return default_stream(current() == nullptr ? 0 : current()->device);
+}
 
 #define FAIL_IF_PLANNED() \
   if (const int planned = planned_failure(__func__); planned != 0) return planned
@@ -75,6 +84,7 @@ int cuDeviceGetName(char* name, int length, int device) {
   return 0;
 }
 int cuDeviceGetPCIBusId(char* text, int length, int device) {
+  if (std::getenv("STANDIN_ONE_BUS_ID") != nullptr) device = 0;  // all ranks on one device
   // Ranks with CUDA_VISIBLE_DEVICES see different ones as number 0.
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   const int shown = visible != nullptr && *visible != '\0' ? std::atoi(visible) + device : device;
@@ -134,13 +144,21 @@ int cuStreamSynchronize(void* stream) {
   stream_of(stream).synchronize();
   return 0;
 }
-int cuStreamQuery(void* stream) { return stream_of(stream).is_idle() ? 0 : 600; }
+int cuStreamQuery(void* stream) {
+  if (spoils_capture()) return 900;
+  return stream_of(stream).is_idle() ? 0 : 600;
+}
 int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   FAIL_IF_PLANNED();
   stream_of(stream).wait_for(event_of(event));
   return 0;
 }
-int cuStreamIsCapturing(void*, int* status) {
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  std::swap(*mode, capture_mode);
+  return 0;
+}
+int cuStreamIsCapturing(void* stream, int* status) {
+  if (knobs().capturing != 0 && stream == nullptr) return 906;
   *status = knobs().capturing != 0 ? 1 : 0;
   return 0;
 }
@@ -163,6 +181,7 @@ int cuEventRecord(void* event, void* stream) {
 }
 int cuEventQuery(void* event) {
   FAIL_IF_PLANNED();
+  if (spoils_capture()) return 900;
   return event_of(event)->is_complete() ? 0 : 600;
 }
 int cuEventSynchronize(void* event) {
@@ -207,10 +226,7 @@ int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t bytes, 
   FAIL_IF_PLANNED();
   void* target = touchable(reinterpret_cast<void*>(to));
   const void* source = touchable(reinterpret_cast<void*>(from));
-  stream_of(stream).enqueue([=] {
-    take_time_of_copy(bytes);
-    std::memmove(target, source, bytes);
-  });
+  stream_of(stream).enqueue([=] { copy_at_rate(target, source, bytes); });
   return 0;
 }
 int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void* stream) {

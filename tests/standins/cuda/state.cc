@@ -40,7 +40,8 @@ std::atomic<int64_t>* find_number(const std::string& name) {
       {"allocations_alive", &c.allocations_alive},
       {"pinned_alive", &c.pinned_alive},
       {"host_blocks", &c.host_blocks},
-      {"items", &c.items}};
+      {"items", &c.items},
+      {"kernels", &c.kernels}};
   const auto found = table.find(name);
   return found == table.end() ? nullptr : found->second;
 }

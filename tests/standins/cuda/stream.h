@@ -51,6 +51,8 @@ class Stream {
   std::thread thread_;  // last
 };
 
+// The stream of a handle; null is that of the current context.
+Stream& stream_of(void* handle);
 // The null stream of a device.
 Stream& default_stream(int device);
 void synchronize_device(int device);

@@ -34,7 +34,7 @@ struct Queued {
 thread_local int depth = 0;
 thread_local std::vector<Queued> queued;
 thread_local const char* last_error = "";
-std::atomic<int64_t> comms_alive{0};
+std::atomic<int64_t> comms_alive{0}, launches{0};
 
 struct Batch {
   CommPtr comm;
@@ -58,6 +58,7 @@ void start_queued() {
     batch->operations.push_back(q.operation);
   }
   queued.clear();
+  launches += static_cast<int64_t>(order.size());
   for (const auto& [stream, batch] : order) standin_enqueue(stream, run_batch, batch);
 }
 
@@ -109,6 +110,7 @@ int init(void** comm, int size, const UniqueId& id, int rank, bool blocking) {
 extern "C" {
 
 int64_t standin_nccl_comms_alive() { return comms_alive; }
+int64_t standin_nccl_launches() { return launches; }
 
 int ncclGetVersion(int* version) {
   const char* text = std::getenv("STANDIN_NCCL_VERSION");

@@ -10,6 +10,7 @@ namespace hvd::collective::gpu {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Facts member(int version, const char* device, const char* host = "a") {
   Facts facts;
@@ -62,6 +63,21 @@ TEST(GpuAgreement, MembersThatShareADeviceAreNamed) {
   EXPECT_FALSE(decision.use_nccl);
   EXPECT_THAT(decision.reason, HasSubstr("members 0 and 1"));
   EXPECT_THAT(decision.reason, HasSubstr("local_rank"));
+}
+
+TEST(GpuAgreement, AMissingLibraryDoesNotHideThatADeviceIsShared) {
+  const Facts all[] = {member(0, "0000:01:00.0"), member(0, "0000:01:00.0")};
+
+  const Decision decision = decide(all);
+
+  EXPECT_THAT(decision.reason, HasSubstr("pip install"));
+  EXPECT_THAT(decision.reason, HasSubstr("members 0 and 1"));
+}
+
+TEST(GpuAgreement, MembersWithoutADeviceShareNothing) {
+  const Facts all[] = {member(0, ""), member(0, "")};
+
+  EXPECT_THAT(decide(all).reason, Not(HasSubstr("share")));
 }
 
 }  // namespace
