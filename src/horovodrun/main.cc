@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "horovodrun/measure_engines.h"
+#include "horovodrun/measure_gpus.h"
 #include "launch/launch.h"
 
 extern "C" char** environ;
@@ -11,6 +12,8 @@ int main(int argc, char** argv) {
   // A rank of a job, not a launcher; the launcher knows nothing of the engine.
   if (arguments.size() == 1 && arguments[0] == hvd::measure::kOption)
     return hvd::measure::measure_engines();
+  if (arguments.size() == 1 && arguments[0] == hvd::measure::kGpuOption)
+    return hvd::measure::measure_gpus();
   hvd::launch::EnvironmentList environment;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     environment.emplace_back(*entry);

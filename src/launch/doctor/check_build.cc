@@ -6,9 +6,8 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "device/driver.h"
-#include "device/nccl_api.h"
 #include "launch/doctor/gloo_facts.h"
+#include "launch/doctor/gpu_facts.h"
 #include "launch/os/command_path.h"
 #include "launch/os/run_program.h"
 
@@ -26,22 +25,6 @@ void append_section(std::string& text, std::string_view title,
   for (const BuildItem& item : items) {
     text += concat("    ", item.is_available ? "[X] " : "[ ] ", item.name, "\n");
   }
-}
-
-// NCCL is of use where there is a GPU; the reason is for --verbose.
-bool can_use_nccl(const EnvironmentList& environment, std::vector<std::string>& notes) {
-  const Environment variables = [&](const char* name) { return get_variable(environment, name); };
-  const auto driver = device::Driver::load(variables);
-  if (!driver) {
-    notes.push_back(driver.status().message());
-    return false;
-  }
-  notes.push_back(concat((*driver)->device_count(), " GPUs by ", (*driver)->path()));
-  const auto nccl = device::NcclApi::load(variables);
-  notes.push_back(
-      nccl ? concat("NCCL ", device::nccl_version_text(nccl->version), " is ", nccl->path)
-           : nccl.status().message());
-  return static_cast<bool>(nccl);
 }
 
 }  // namespace
@@ -74,7 +57,13 @@ BuildFacts find_build_facts(const EnvironmentList& environment) {
   facts.frameworks = {
       {"TensorFlow", has("tensorflow")}, {"PyTorch", has("torch")}, {"MXNet", has("mxnet")}};
   facts.controllers = {{"MPI", has_mpi}, {"Gloo", gloo.is_available}, {"Native", true}};
-  facts.operations = {{"NCCL", can_use_nccl(environment, facts.notes)},
+  const GpuFacts gpus = find_gpus(environment, pythons_to_ask());
+  const bool has_gpus = gpus.device_count > 0;
+  facts.notes.push_back(concat("GPUs: ", gpus.driver_text));
+  facts.notes.push_back(concat("NCCL: ", gpus.nccl_text));
+  // NCCL is of use where there is a GPU.
+  facts.operations = {{"NCCL", has_gpus && gpus.has_nccl},
+                      {"GPU memory", has_gpus},
                       {"DDL", false},
                       {"CCL", false},
                       {"MPI", has_mpi},

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "launch/doctor/doctor_report.h"
 #include "launch/doctor/engine_comparison.h"
+#include "launch/doctor/gpu_trial.h"
 #include "launch/link/remote_host.h"
 #include "launch/os/exit_status.h"
 #include "launch/os/now.h"
@@ -182,9 +183,14 @@ Result<int> run_doctor(const Prepared& prepared, Terminal& terminal) {
   if (is_complete && is_usable(findings)) {
     if (const auto engines = compare_engines(prepared)) say(terminal, describe(*engines));
   }
+  GpuTrial gpus;
+  if (is_complete && prepared.options.tries_gpus) {
+    gpus = try_gpus(prepared);
+    say(terminal, describe(gpus));
+  }
   say(terminal, doctor_advice(findings));
   if (!is_complete) return 128 + SIGINT;
-  return is_usable(findings) ? 0 : 1;
+  return is_usable(findings) && gpus.failure.empty() ? 0 : 1;
 }
 
 }  // namespace hvd::launch

@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "launch/doctor/gloo_facts.h"
+#include "launch/doctor/gpu_facts.h"
 #include "launch/os/command_path.h"
 #include "launch/os/run_program.h"
 #include "launch/plan/mpi_command.h"
@@ -161,11 +162,13 @@ std::string open_files_advice(uint64_t soft_limit) {
 }
 
 std::vector<Fact> find_facts(const EnvironmentList& environment) {
+  const GpuFacts gpus = find_gpus(environment, pythons_to_ask());
   return {machine_fact(),
           python_fact(environment),
           mpi_fact(environment),
           gloo_fact(environment),
-          library_fact("NCCL", "libnccl.so.2", "only GPUs need it"),
+          {"GPUs", gpus.driver_text, ""},
+          {"NCCL", concat(gpus.nccl_text, gpus.has_nccl ? "" : "; only GPUs need it"), ""},
           library_fact(
               "OpenSSL", "libssl.so.3",
               "without it jobs on several hosts have no forward secrecy, and no HOROVOD_TLS=1"),

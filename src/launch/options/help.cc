@@ -40,7 +40,7 @@ constexpr std::string_view kPurpose =
 
 constexpr char kUsage[] = R"(
   horovodrun -np N [options] command [args...]
-  horovodrun doctor [-H hosts]
+  horovodrun doctor [-H hosts] [--gpu]
 
 )";
 
@@ -52,6 +52,7 @@ Examples
   horovodrun -np 4 --output-filename logs ./a.out    one log per rank
   horovodrun -np 2 -- ./tool --its-own option        -- ends our options
   horovodrun doctor -H gpu1:4,gpu2:4                 what works, and why not
+  horovodrun doctor --gpu                            whether the GPUs here do
 )";
 
 struct Section {

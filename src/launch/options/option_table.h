@@ -27,6 +27,7 @@ enum class OptionId {
   kVerbose,
   kDisableCache,
   kCheckBuild,
+  kGpu,
   kPlanJson,
   kParseJson,
   kAgent,

@@ -92,6 +92,9 @@ Status OptionReader::apply_switch(OptionId id, std::string_view spelling) {
     case OptionId::kVerbose:
       options_.verbose = true;
       break;
+    case OptionId::kGpu:
+      options_.tries_gpus = true;
+      break;
     case OptionId::kDisableCache:
       options_.disable_cache = true;
       break;

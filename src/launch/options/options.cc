@@ -72,6 +72,8 @@ Status check_together(const Options& options) {
                                    " contradict each other: give one of them"));
   }
   if (options.request != Request::kRun) return Status::ok();
+  if (options.tries_gpus)
+    return invalid_argument("--gpu belongs to the doctor: horovodrun doctor --gpu");
   if (options.elastic.chaos_kill && !options.elastic.is_requested()) {
     return invalid_argument(
         "--chaos kills workers, which only an elastic job survives: give --min-np");

@@ -75,6 +75,7 @@ struct Options {
   bool prefix_timestamp = false;
   bool verbose = false;
   bool disable_cache = false;
+  bool tries_gpus = false;  // doctor --gpu
   std::optional<std::chrono::seconds> start_timeout = {};
   Controller controller = Controller::kUnspecified;
   SshOptions ssh = {};

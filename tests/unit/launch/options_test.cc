@@ -201,6 +201,8 @@ TEST(LaunchOptions, InterfacesMayBeListedOrRepeated) {
 TEST(LaunchOptions, DoctorIsAWordInFirstPlaceOnly) {
   EXPECT_EQ(parse({"doctor", "-H", "a:1"})->request, Request::kDoctor);
   EXPECT_EQ(parse({"-np", "1", "doctor"})->request, Request::kRun);
+  EXPECT_TRUE(parse({"doctor", "--gpu"})->tries_gpus);
+  EXPECT_FALSE(parse({"--gpu", "-np", "1", "./train"}));
 }
 
 std::string without_line_breaks(const std::string& text) {
