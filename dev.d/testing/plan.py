@@ -19,6 +19,7 @@ from kinds import TOOLS, build, check, ctest, install, package, pytest
 from step import Step
 
 PACKAGE_TARGETS = ("horovod", "horovodrun", "hvd_python", "hvd_tensorflow", "hvd_jax", "hvd_mxnet")
+STANDINS = ("cuda_standin", "nccl_standin")  # jobs on GPUs need them
 QUICK = "not soak and not slow"
 FIRST_MINOR_WITH_KERAS_3 = 16
 
@@ -63,7 +64,7 @@ class Torch:
 class Run:
     """What was asked for."""
 
-    mode: str  # default, fast, full, python, torch, tensorflow, the name of a framework, asan or tsan
+    mode: str  # default, fast, full, python, torch, tensorflow, gpu, the name of a framework, asan or tsan
     pattern: str  # only suites whose name matches; empty: all
     tensorflow: TensorFlow
     oldest_tensorflow: TensorFlow | None  # None: one release was chosen
@@ -101,8 +102,9 @@ def suites(run: Run) -> list[Step]:
         return fast(run)
     if run.mode == "python":
         return [*python(run), *tensorflow(run)]
-    if run.mode in {"torch", "tensorflow"}:
-        return torch(run) if run.mode == "torch" else tensorflow(run)
+    one_of = {"torch": torch, "tensorflow": tensorflow, "gpu": gpu}
+    if run.mode in one_of:
+        return one_of[run.mode](run)
     if run.mode in {"asan", "tsan"}:
         return [suite for suite in sanitizers(run) if suite.name.startswith(f"test {run.mode}")]
     chosen = [one for one in run.frameworks if run.mode == one.name]
@@ -127,7 +129,7 @@ def preparations(run: Run) -> list[Step]:
         *(install(one.venv, "tensorflow", HVD_TENSORFLOW_VERSION=one.version) for one in tensorflows),
         *(install(one.venv, one.name) for one in run.frameworks),
         install("mpi", "mpi"),
-        build("library", "release", *PACKAGE_TARGETS),
+        build("library", "release", *PACKAGE_TARGETS, *STANDINS),
         package(".venv", "build library", "install .venv"),
         *(package(one.venv, "build library", f"install {one.venv}") for one in older_torch),
         *(package(one.venv, "build library", f"install {one.venv}") for one in tensorflows),
@@ -157,6 +159,11 @@ def torch(run: Run) -> list[Step]:
     suffix = "" if one.is_newest else f"-{one.version}"
     suite = partial(pytest, venv=one.venv, marks=run.marks, cores=1.5)
     return [suite(f"python.torch{suffix}.parallel.np{n}", "parallel", ranks=n) for n in (2, 3)]
+
+
+def gpu(run: Run) -> list[Step]:
+    """Return the jobs on GPUs: on stand-ins, and on real ones where there is a driver."""
+    return [pytest("python.gpu", "jobs", marks=run.marks, arguments=("-k", "gpu"), cores=1)]
 
 
 def release(run: Run) -> list[Step]:

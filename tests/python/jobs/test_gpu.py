@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -26,10 +27,16 @@ def torch_backend() -> None:
     subprocess.run([sys.executable, str(STANDINS / "torch_cuda.py")], check=True, timeout=LIMIT_SECONDS)
 
 
-def gpu_job(program: str, ranks: int = 2, nccl: str = "libnccl_standin.so", **variables: str) -> Ended:
+def gpu_job(
+    program: str,
+    *words: str,
+    launch: Sequence[str] = ("-np", "2"),
+    nccl: str = "libnccl_standin.so",
+    **variables: str,
+) -> Ended:
     """Run a program of the folder gpu on stand-in GPUs, one for each rank."""
     return run(
-        [horovodrun(), "-np", str(ranks), sys.executable, str(Path(__file__).parent / "gpu" / program)],
+        [horovodrun(), *launch, sys.executable, str(Path(__file__).parent / "gpu" / program), *words],
         LIMIT_SECONDS,
         PYTHONPATH=str(STANDINS),
         HOROVOD_CUDA_LIB=str(BUILT / "libcuda_standin.so"),
@@ -46,6 +53,7 @@ def test_every_operation_runs_by_nccl(tmp_path: Path) -> None:
     assert ended.code == 0, ended.output
     assert ended.output.count("OPERATIONS RIGHT") == 2, ended.output
     assert "host memory" not in ended.output, ended.output
+    assert "KERNELS 0" not in ended.output, ended.output
     assert "NCCL_ALLREDUCE" in timeline.read_text()
 
 
@@ -54,12 +62,13 @@ def test_every_operation_runs_through_host_memory_where_nccl_is_missing() -> Non
 
     assert ended.code == 0, ended.output
     assert ended.output.count("OPERATIONS RIGHT") == 2, ended.output
-    assert "process set 0: GPU tensors travel through host memory" in ended.output, ended.output
+    assert ended.output.count("travel through host memory") == 1, ended.output
+    assert "GPU tensors of process set 0 travel" in ended.output, ended.output
     assert "pip install nvidia-nccl-cu12" in ended.output, ended.output
 
 
 def test_completion_may_be_left_to_the_streams() -> None:
-    ended = gpu_job("operations.py", HOROVOD_ENABLE_ASYNC_COMPLETION="1", HOROVOD_NUM_NCCL_STREAMS="2")
+    ended = gpu_job("operations.py", HOROVOD_ENABLE_ASYNC_COMPLETION="1", HOROVOD_BATCH_D2D_MEMCOPIES="0")
 
     assert ended.code == 0, ended.output
     assert ended.output.count("OPERATIONS RIGHT") == 2, ended.output
@@ -72,7 +81,35 @@ def test_training_with_late_streams_is_that_of_one_process() -> None:
     assert ended.output.count("TRAINING RIGHT") == 2, ended.output
 
 
-def test_a_dead_rank_is_named() -> None:
+def test_streams_and_communicators_follow_what_is_used() -> None:
+    ended = gpu_job("streams.py", HOROVOD_ENABLE_ASYNC_COMPLETION="1", HOROVOD_NUM_NCCL_STREAMS="2")
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("STREAMS RIGHT") == 2, ended.output
+
+
+def test_ranks_that_share_a_device_are_told() -> None:
+    # The program as it runs on real GPUs (test_gpu_hardware.py), where nobody can look into the driver.
+    ended = gpu_job(
+        "operations.py", HOROVOD_NUM_NCCL_STREAMS="2", STANDIN_ONE_BUS_ID="1", HVD_GPU_HARDWARE="rehearsal"
+    )
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("share the device 0000:01:00.0") == 1, ended.output
+
+
+def test_an_elastic_job_goes_on_when_a_rank_is_killed(tmp_path: Path) -> None:
+    launch = ("-np", "3", "--min-np", "2", "-H", "localhost:3")
+    ended = gpu_job("elastic.py", str(tmp_path / "killed"), launch=launch)
+
+    assert ended.code == 0, ended.output
+    assert "ELASTIC RIGHT 0 of" in ended.output, ended.output
+    assert "signal 9" in ended.output, ended.output
+
+
+# As real peers of a dead one, NCCL itself may say nothing; or it says that somebody has gone, not who.
+@pytest.mark.parametrize("silent", ["1", "0"])
+def test_a_dead_rank_is_named(silent: str) -> None:
     # Without a launcher, which would end the survivor before it says what it was told.
     common = {
         "PYTHONPATH": str(STANDINS),
@@ -80,9 +117,9 @@ def test_a_dead_rank_is_named() -> None:
         "HOROVOD_NCCL_LIB": str(BUILT / "libnccl_standin.so"),
         "HOROVOD_SIZE": "2",
         "HOROVOD_LOCAL_SIZE": "2",
-        "HOROVOD_JOB_ID": f"gpu-death-{os.getpid()}",
+        "HOROVOD_JOB_ID": f"gpu-death-{os.getpid()}-{silent}",
         "HOROVOD_GLOO_TIMEOUT_SECONDS": "120",
-        "STANDIN_NCCL_SILENT_DEATH": "1",  # as real peers of a dead one: NCCL itself says nothing
+        "STANDIN_NCCL_SILENT_DEATH": silent,
     }
     command = [sys.executable, str(Path(__file__).parent / "gpu" / "death.py")]
     ranks = [
@@ -100,6 +137,33 @@ def test_a_dead_rank_is_named() -> None:
 
     assert ranks[0].returncode == 0, told
     assert "TOLD" in told, told
+
+
+def doctor(**variables: str) -> Ended:
+    return run([horovodrun(), "doctor", "--gpu"], LIMIT_SECONDS, **variables)
+
+
+def test_the_doctor_sums_on_every_gpu() -> None:
+    ended = doctor(
+        HOROVOD_CUDA_LIB=str(BUILT / "libcuda_standin.so"),
+        HOROVOD_NCCL_LIB=str(BUILT / "libnccl_standin.so"),
+        STANDIN_DEVICES="3",
+    )
+
+    assert ended.code == 0, ended.output
+    assert "3 ranks, by NCCL" in ended.output, ended.output
+    assert "Stand-in 2 at 0000:03:00.0" in ended.output, ended.output
+
+
+def test_the_doctor_says_what_a_gpu_lacks() -> None:
+    ended = doctor(HOROVOD_CUDA_LIB=str(BUILT / "libcuda_standin.so"), HOROVOD_NCCL_LIB="/missing/libnccl.so")
+    assert ended.code == 0, ended.output
+    assert "through host memory" in ended.output, ended.output
+    assert "pip install nvidia-nccl-cu12" in ended.output, ended.output
+
+    ended = doctor(HOROVOD_CUDA_LIB="/missing/libcuda.so")
+    assert ended.code == 1, ended.output
+    assert "no GPU can be used: /missing/libcuda.so" in ended.output, ended.output
 
 
 def test_torch_distributed_reduces_on_the_device() -> None:
