@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Programs, EveryScheduleSoak,
                              // Evictions while records are in flight.
                              "np=2 cap=1 : r1 r2 * r2 r1 | r2 r1 * r1 r2",
                              "np=2 cap=2 : r1! z2 r3 * r1 | r1! r3 z2 * r1",
-                             "np=2 cap=1 : z0! z1 z2 z0 z3 | z0! z2 z1 z0 z3",
+                             "np=2 cap=1 : z0! z1 z2 z0 | z0! z2 z1 z0",
                              // Unnamed operations, and a join behind them.
                              "np=2 cap=2 : u0 z1 J! | z1 u0 J!",
                              // Tunings that come and go between operations in other orders.
