@@ -86,11 +86,6 @@ def test_devices_come_from_the_task(monkeypatch):
     assert get_available_devices() == ["0", "3"]
 
 
-def test_elastic_jobs_are_refused_by_name():
-    with pytest.raises(NotImplementedError, match=r"run_elastic is not there yet"):
-        horovod.spark.run_elastic(print, num_proc=2)
-
-
 def test_bad_arguments(monkeypatch):
     with pytest.raises(ValueError, match="use_mpi or use_gloo, not both"):
         horovod.spark.run(print, use_mpi=True, use_gloo=True)
