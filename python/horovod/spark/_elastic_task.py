@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from horovod._cluster.elastic.line import MOST_BYTES, Kind, Line, LineLostError, call
+from horovod._cluster.elastic.line import MOST_BYTES, Kind, Line, LineLostError, call, line_key
 from horovod._cluster.elastic.relay import BEAT_SECONDS, packet_pair
 from horovod._cluster.elastic.seat import Seat
 
@@ -142,7 +142,7 @@ def run_elastic_task(plain: Mapping[str, Any]) -> Iterator[Any]:
     reporter = Reporter(order.console, console_key(order.key))
     is_over = threading.Event()
     try:
-        line = call(order.driver, order.key)
+        line = call(order.driver, line_key(order.key))
         hello = {
             "caller": f"{context.partitionId()}.{context.attemptNumber()}",
             "hostname": socket.gethostname(),

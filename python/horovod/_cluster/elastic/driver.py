@@ -16,7 +16,7 @@ from horovod._cluster.job import Job
 
 from .decider import Decided, Decider, Limits
 from .exchange import Exchange, Heard
-from .line import Kind
+from .line import Kind, line_key
 from .seat import Seat
 
 _LOG = logging.getLogger("horovod")
@@ -72,7 +72,7 @@ class ElasticDriver:
         """Start the decider, and listen. Lines that are silent for so long are lost."""
         self.job = Job.create()
         self._events: queue.Queue[Any] = queue.Queue()
-        self.exchange = Exchange(self.job.key, limits.nics, self._events, silence_seconds)
+        self.exchange = Exchange(line_key(self.job.key), limits.nics, self._events, silence_seconds)
         try:
             self._decider = Decider(limits, self.job.key, self._events)
         except BaseException:

@@ -1,4 +1,4 @@
-"""A connection between a worker and the driver: both have the job's key, and say what they like at any time.
+"""A connection between a worker and the driver: both have a key of the job, and speak when they like.
 
 Each message has a digest over both random numbers of the greeting, its direction and its number, so nothing
 can be repeated, reordered or sent back. It is not encrypted.
@@ -6,6 +6,8 @@ can be repeated, reordered or sent back. It is not encrypted.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import socket
 import struct
 import threading
@@ -27,6 +29,11 @@ _PAUSE_SECONDS = 0.2
 _SEND_SECONDS = 30.0
 
 Addresses = Mapping[str, Sequence[tuple[str, int]]]
+
+
+def line_key(job_key: bytes) -> bytes:
+    """The key of the lines: not that of the job, which is for the ranks."""
+    return hmac.new(job_key, b"horovod elastic line", hashlib.sha256).digest()
 
 
 class Kind(IntEnum):

@@ -11,7 +11,7 @@ import socket
 import threading
 from contextlib import suppress
 
-from .line import Kind, Line, LineLostError, call
+from .line import Kind, Line, LineLostError, call, line_key
 from .seat import Seat
 
 _MOST_PACKET_BYTES = 8192
@@ -34,7 +34,7 @@ class Relay:
     def __init__(self, seat: Seat, ours: socket.socket) -> None:
         """Call the driver; LineLostError if it cannot be reached."""
         self._ours = ours
-        self._line: Line = call(seat.driver, seat.key)
+        self._line: Line = call(seat.driver, line_key(seat.key))
         self._line.send(Kind.HELLO, hello(str(seat.worker)))
         for target in (self._from_core, self._to_core):
             threading.Thread(target=target, name="hvd-elastic-relay", daemon=True).start()
