@@ -3,7 +3,7 @@
 import os
 import time
 
-SECONDS = 120
+SECONDS = 300
 
 
 def train(is_done, before_step=None, log=None, pause=0.05):
@@ -44,7 +44,7 @@ def train(is_done, before_step=None, log=None, pause=0.05):
         "rank": hvd.rank(),
         "own_steps": own_steps,
         "sizes": state.sizes,
-        "weight": float(model.weight),
+        "weight": model.weight.item(),
     }
 
 

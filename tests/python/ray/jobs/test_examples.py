@@ -26,7 +26,7 @@ def run_example(name, address, folder):
 def test_every_example_is_described():
     described = (EXAMPLES / "README.md").read_text()
 
-    assert len(PROGRAMS) == 4
+    assert len(PROGRAMS) == 5
     assert all(f"`{name}.py`" in described for name in PROGRAMS)
 
 
@@ -35,6 +35,7 @@ def test_every_example_is_described():
     "name",
     [
         "executor",
+        pytest.param("elastic_executor", marks=pytest.mark.soak),
         pytest.param("keras_trainer", marks=pytest.mark.soak),
         pytest.param("tensorflow_trainer", marks=pytest.mark.soak),
         pytest.param("torch_trainer", marks=pytest.mark.soak),

@@ -32,6 +32,16 @@ def test_run_finds_the_line():
     assert any(line.startswith("[0]<stdout>:step 50: loss") for line in lines)
 
 
+@pytest.mark.soak
+def test_run_elastic_finds_the_line():
+    lines = _output("run_elastic.py", "--steps", "60", "--seconds-per-step", "0").splitlines()
+
+    results = [line for line in lines if line.startswith("rank ")]
+    assert [line.split(":")[0] for line in results] == ["rank 0", "rank 1"][: len(results)]
+    assert len({line.split(":")[1] for line in results}) == 1
+    assert any("<stdout>:step 50: loss" in line for line in lines)
+
+
 @pytest.mark.parametrize("np", [pytest.param("2", marks=pytest.mark.soak), "-2"])
 def test_horovod_runner(np):
     output = _output("horovod_runner.py", "--np", np, "--epochs", "2")
