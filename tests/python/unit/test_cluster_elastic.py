@@ -12,7 +12,7 @@ import pytest
 
 from horovod._cluster.elastic import line as lines
 from horovod._cluster.elastic.decider import Decided, Decider, Limits
-from horovod._cluster.elastic.driver import ElasticDriver
+from horovod._cluster.elastic.driver import ElasticDriver, Ended
 from horovod._cluster.elastic.exchange import Exchange
 from horovod._cluster.elastic.line import Kind, LineLostError, call, take_call
 from horovod._cluster.elastic.relay import hello
@@ -136,6 +136,56 @@ def test_what_the_decider_refuses_is_said():
             driver.run(None, {})
     finally:
         driver.close()
+
+
+class Clock:
+    """An engine whose discovery fails now and then, and whose only worker ends well after some looks."""
+
+    def __init__(self, failing_asks, looks):
+        self._asks = 0
+        self._failing = failing_asks
+        self._looks = looks
+        self.started = []
+
+    def hosts(self):
+        self._asks += 1
+        if self._asks in self._failing:
+            message = "the cluster does not answer"
+            raise OSError(message)
+        return {"a": 1, "empty": 0}
+
+    def start(self, seat):
+        self.started.append(seat)
+
+    def tell(self, worker, packet):
+        raise AssertionError
+
+    def kill(self, worker):
+        raise AssertionError
+
+    def hear(self, heard):
+        raise AssertionError
+
+    def look(self):
+        self._looks -= 1
+        return [Ended(0, 0, "has finished")] if self._looks == 0 and self.started else []
+
+
+def test_a_look_for_hosts_may_fail_but_not_the_first(monkeypatch, caplog):
+    monkeypatch.setattr("horovod._cluster.elastic.driver._DISCOVER_SECONDS", 0.0)
+    driver, refusing = ElasticDriver(Limits()), ElasticDriver(Limits())
+    engine = Clock(failing_asks={2, 3, 4}, looks=10)
+    try:
+        end = driver.run(engine, {"GIVEN": "1"})
+        with pytest.raises(OSError, match="does not answer"):
+            refusing.run(Clock(failing_asks={1}, looks=1), {})
+    finally:
+        driver.close()
+        refusing.close()
+
+    assert (end.code, end.ranks) == (0, {})
+    assert [(seat.worker, seat.host, seat.variables) for seat in engine.started] == [(0, "a", {"GIVEN": "1"})]
+    assert caplog.text.count("the hosts stay as they are known: the cluster does not answer") == 1
 
 
 def test_lines_that_are_not_understood_end_the_decider(tmp_path):

@@ -80,6 +80,8 @@ class ElasticDriver:
             raise
         self._limits = limits
         self._store: str | None = None
+        self._hosts: dict[str, int] | None = None
+        self._discovery_failure: str | None = None  # that was said already
         self._end: JobEnd | None = None
         self.ranks: dict[int, tuple[int, int]] = {}
         self.epoch = 0
@@ -94,14 +96,10 @@ class ElasticDriver:
     ) -> JobEnd:
         """Carry out the job. `look` is called some times a second; what it raises ends the job."""
         self._await_store()
-        known: dict[str, int] | None = None
         discover_at = 0.0
         while self._end is None:
             if time.monotonic() >= discover_at:
-                found = {host: slots for host, slots in engine.hosts().items() if slots > 0}
-                if found != known:
-                    self._decider.hosts(found)
-                    known = found
+                self._discover(engine)
                 discover_at = time.monotonic() + _DISCOVER_SECONDS
             self._take_events(engine, variables)
             for ended in engine.look():
@@ -110,6 +108,22 @@ class ElasticDriver:
             if look is not None:
                 look()
         return self._end
+
+    def _discover(self, engine: Engine) -> None:
+        """Pass on which hosts there are, if that has changed. Once known, they survive a failed look."""
+        try:
+            found = {host: slots for host, slots in engine.hosts().items() if slots > 0}
+        except Exception as error:
+            if self._hosts is None:
+                raise
+            if str(error) != self._discovery_failure:
+                _LOG.warning("elastic job: the hosts stay as they are known: %s", error)
+            self._discovery_failure = str(error)
+            return
+        self._discovery_failure = None
+        if found != self._hosts:
+            self._decider.hosts(found)
+            self._hosts = found
 
     def _await_store(self) -> None:
         end = time.monotonic() + _STORE_SECONDS

@@ -34,6 +34,10 @@ with ray_start_client_server(ray_init_kwargs=options):
         print("the cause came through")
     print("single", executor.execute_single(lambda executable: executable))
     executor.shutdown()
+    elastic = RayExecutor(RayExecutor.create_settings(timeout_s=120), min_workers=2, max_workers=2)
+    elastic.start()
+    print("elastic", elastic.run(total))
+    elastic.shutdown()
 """
 
 
@@ -46,10 +50,11 @@ def test_an_executor_works_for_a_client(tmp_path):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=360,
         check=False,
     )
 
     assert "totals [3, 3] [3, 3]" in ended.stdout, ended.stdout + ended.stderr
     assert "the cause came through" in ended.stdout, ended.stdout + ended.stderr
     assert "single None" in ended.stdout, ended.stdout + ended.stderr
+    assert "elastic [3, 3]" in ended.stdout, ended.stdout + ended.stderr

@@ -97,6 +97,32 @@ def test_a_function_that_fails_everywhere_ends_the_job_at_once(make_executor):
 
 
 @pytest.mark.soak
+def test_the_job_survives_the_loss_of_any_rank_and_of_all_but_one(make_executor, tmp_path):
+    losses = {5: [0], 15: [2], 25: [0, 1]}  # by the steps at size 3
+
+    def die(state, rank):
+        count = sum(size == 3 for size in state.sizes)
+        mark = tmp_path / f"{count}.{rank}"
+        if rank in losses.get(count, ()) and state.sizes[-1] == 3 and not mark.exists():
+            mark.write_text("")
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def is_done(state):
+        return sum(size == 3 for size in state.sizes) >= 40
+
+    executor = make_executor(min_workers=1, max_workers=3)
+    executor.start()
+
+    results = executor.run(train, args=[is_done, die])
+
+    sizes = changes_of(results[0]["sizes"])
+    assert sizes[0] == sizes[-1] == 3
+    assert sizes.count(3) == len(losses) + 1
+    assert len({result["weight"] for result in results}) == 1
+    assert_no_process_is_left(results)
+
+
+@pytest.mark.soak
 def test_the_older_executor_runs_on_addresses_that_a_discovery_names(cluster):
     class OneSlot:
         def find_available_hosts_and_slots(self):
@@ -122,6 +148,7 @@ class Counter:
         self.count = start
 
 
+@pytest.mark.soak
 def test_every_worker_has_the_object_of_the_user(make_executor):
     executor = make_executor(min_workers=1, max_workers=2)
     executor.start(Counter, [5])
