@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from horovod._cluster.elastic.relay import Relay, packet_pair
-from horovod._cluster.elastic.seat import Seat, take_seat
+from horovod._cluster.elastic.seat import Seat, is_farewell, take_seat
 from horovod._cluster.failures import call_as_rank
-from horovod.common.exceptions import HorovodInternalError
 
 from . import ray_logger
 from .worker import BaseHorovodWorker
-
-_REMOVED = "this worker was removed from the job"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +51,9 @@ class ElasticWorker(BaseHorovodWorker):
         """Return what the function returns; Left if the worker has no place any more."""
         try:
             return call_as_rank(work)
-        except SystemExit as leaving:
-            return Left(_code_of(leaving))
-        except HorovodInternalError as error:
-            if _REMOVED not in str(error):
-                raise
-            return Left(0)
-
-
-def _code_of(leaving: SystemExit) -> int:
-    if leaving.code is None:
-        return 0
-    return leaving.code if isinstance(leaving.code, int) else 1
+        except BaseException as error:
+            if is_farewell(error):
+                return Left(0)
+            if isinstance(error, SystemExit):  # Ray would end the actor without a word
+                return Left(error.code if isinstance(error.code, int) else 1)
+            raise

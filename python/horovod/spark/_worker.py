@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from horovod._cluster import failures
-from horovod._cluster.elastic.seat import Seat, take_seat
+from horovod._cluster.elastic.seat import Seat, is_farewell, take_seat
 from horovod._cluster.enter import enter
 from horovod._cluster.failures import call_as_rank, failure_of
 from horovod._cluster.job import Assignment
@@ -155,11 +155,9 @@ def main(arguments: Sequence[str]) -> int:
         channel = descriptors[2] if len(descriptors) == max(_ARGUMENTS) else None
         try:
             answers.send(Kind.RESULT, _perform(pickled, path, place, channel))
-        except SystemExit as leaving:
-            if not isinstance(place, Seat) or leaving.code not in {0, None}:
-                raise
-            return 0  # it had to go, or wanted to
         except BaseException as error:  # noqa: BLE001 - the driver shall know, whatever it is
+            if isinstance(place, Seat) and is_farewell(error):
+                return 0
             failure: Failure = failure_of(_without_own_frames(error), rank)
             answers.send(Kind.FAILURE, to_json(failure).encode())
             sys.stderr.write(failure.traceback)

@@ -16,7 +16,8 @@ from horovod._cluster.elastic.driver import ElasticDriver, Ended
 from horovod._cluster.elastic.exchange import Exchange
 from horovod._cluster.elastic.line import Kind, LineLostError, call, take_call
 from horovod._cluster.elastic.relay import hello
-from horovod._cluster.elastic.seat import Seat, variables_of
+from horovod._cluster.elastic.seat import Seat, is_farewell, variables_of
+from horovod.common.exceptions import HorovodInternalError
 
 KEY = bytes(range(32))
 SECONDS = 30
@@ -210,6 +211,22 @@ def _decide_words():
     from horovod.runner._program import find_program
 
     return [find_program(), "--decide"]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (SystemExit(0), True),
+        (SystemExit(), True),
+        (SystemExit(3), False),
+        (SystemExit("a text"), False),
+        (HorovodInternalError("init: this worker was removed from the job: no slot"), True),
+        (HorovodInternalError("a peer is lost"), False),
+        (ValueError("this worker was removed from the job"), False),
+    ],
+)
+def test_what_is_no_failure_of_a_worker(error, expected):
+    assert is_farewell(error) is expected
 
 
 def test_a_seat_travels_and_its_key_is_not_shown():

@@ -10,8 +10,10 @@ from typing import Any
 
 from horovod._cluster.enter import FOREIGN, key_descriptor
 from horovod._cluster.versions import check_version, own_version
+from horovod.common.exceptions import HorovodInternalError
 
 CHANNEL_VARIABLE = "HOROVOD_ELASTIC_FD"
+_REMOVED = "this worker was removed from the job"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,13 @@ def variables_of(seat: Seat) -> dict[str, str]:
     if chosen.get("HOROVOD_CPU_OPERATIONS", "").lower() != "gloo":
         chosen["HOROVOD_CPU_OPERATIONS"] = "native"
     return chosen
+
+
+def is_farewell(error: BaseException) -> bool:
+    """Whether a worker that raised this had to go, or wanted to: no failure."""
+    if isinstance(error, SystemExit):
+        return error.code in {0, None}
+    return isinstance(error, HorovodInternalError) and _REMOVED in str(error)
 
 
 def take_seat(seat: Seat, channel: int) -> None:
