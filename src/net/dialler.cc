@@ -155,7 +155,8 @@ void Dialler::greet(Attempt& attempt, TimePoint now) {
       // A peer of this job that does not want us will not change its mind.
       const Verdict verdict = handshake.peer().verdict;
       if (handshake.is_proven() &&
-          (verdict == Verdict::kOtherEpoch || verdict == Verdict::kUnexpected)) {
+          (verdict == Verdict::kOtherEpoch || verdict == Verdict::kUnexpected ||
+           verdict == Verdict::kOtherVersion)) {
         refusal_ = precondition_error(
             concat(who_, " at ", to_text(attempt.address), " ", handshake.failure().message()));
       }

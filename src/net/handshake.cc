@@ -14,7 +14,10 @@ namespace hvd::net {
 namespace {
 
 constexpr uint32_t kMagic = 0x31647668;  // "hvd1"
-constexpr uint32_t kVersion = 1;
+// Of everything that ranks, stores and launchers say to each other; rises with every change of it.
+// 2: records of the store, signed rosters, streams for bytes. The three messages here stay as they
+// are, so that ends of different versions can tell each other.
+constexpr uint32_t kVersion = 2;
 constexpr std::string_view kDialLabel = "horovod dial";
 constexpr std::string_view kAnswerLabel = "horovod answer";
 constexpr std::string_view kConfirmLabel = "horovod confirm";
@@ -60,7 +63,7 @@ Result<Hello> decode_hello(std::span<const uint8_t, kHelloBytes> bytes) {
   hello.peer = in.get<int32_t>();
   hello.purpose = in.get<uint64_t>();
   const auto verdict = in.get<uint32_t>();
-  if (verdict > static_cast<uint32_t>(Verdict::kTooMany)) {
+  if (verdict > static_cast<uint32_t>(Verdict::kOtherVersion)) {
     return corrupted(concat("sent verdict ", verdict, ", which does not exist"));
   }
   hello.verdict = static_cast<Verdict>(verdict);
@@ -79,6 +82,8 @@ const char* verdict_text(Verdict verdict) {
       return "does not expect this connection";
     case Verdict::kTooMany:
       return "has no room for another connection";
+    case Verdict::kOtherVersion:
+      return "speaks another version of the network protocol";
   }
   return "";
 }
@@ -179,6 +184,7 @@ void Handshake::message_read() {
 void Handshake::message_written() {
   ++step_;
   if (role_ == Role::kAcceptor) {
+    if (!refusal_.is_ok()) return fail(refusal_);
     if (own_.verdict != Verdict::kWelcome) {
       return fail(
           precondition_error(concat("came although this end ", verdict_text(own_.verdict))));
@@ -203,11 +209,16 @@ void Handshake::opening_read() {
   }
   proven_ = true;
   const auto hello = decode_hello(std::span(dialler_).subspan<kNonceBytes, kHelloBytes>());
-  if (!hello) return fail(hello.status());
-  peer_ = *hello;
-  own_.peer = peer_.rank;
-  own_.purpose = peer_.purpose;
-  own_.verdict = judge_(peer_);
+  if (hello) {
+    peer_ = *hello;
+    own_.peer = peer_.rank;
+    own_.purpose = peer_.purpose;
+    own_.verdict = judge_(peer_);
+  } else {
+    // It has the key, so it may know: our answer names our version.
+    refusal_ = hello.status();
+    own_.verdict = Verdict::kOtherVersion;
+  }
   const auto answer = encode_hello(own_);
   std::copy(answer.begin(), answer.end(), acceptor_.begin() + kNonceBytes);
   step_ = 1;
@@ -222,7 +233,10 @@ void Handshake::answer_read() {
   }
   proven_ = true;
   const auto hello = decode_hello(std::span(acceptor_).subspan<kNonceBytes, kHelloBytes>());
-  if (!hello) return fail(hello.status());
+  if (!hello) {
+    peer_.verdict = Verdict::kOtherVersion;
+    return fail(hello.status());
+  }
   peer_ = *hello;
   if (peer_.verdict != Verdict::kWelcome) {
     const std::string more = peer_.verdict == Verdict::kOtherEpoch

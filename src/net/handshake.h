@@ -33,6 +33,7 @@ enum class Verdict : uint32_t {
   kOtherRank = 2,   // the dialler looked for somebody else
   kUnexpected = 3,  // a rank or purpose that has no business here
   kTooMany = 4,     // no room for another connection
+  kOtherVersion = 5,
 };
 
 struct Hello {
@@ -111,6 +112,7 @@ class Handshake {
   std::array<uint8_t, kOpeningBytes> in_{}, out_{};
   size_t in_bytes_ = 0, in_done_ = 0, out_bytes_ = 0, out_done_ = 0;
   Status failure_;
+  Status refusal_;  // acceptor: of a hello that it cannot read; once the answer is written
 };
 
 // 40 bytes: magic, version, epoch, rank, peer, purpose, verdict; little endian.

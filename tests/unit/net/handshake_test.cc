@@ -204,6 +204,52 @@ TEST(Handshake, TellsADiallerOfTheJobWhyItIsRefused) {
   }
 }
 
+// Random number, hello of another version, and its proof, as that version would write them.
+// `before` is the opening that it answers.
+std::string opening_of_version(uint8_t version, const Hello& hello, std::string_view label,
+                               std::string_view before = {}) {
+  auto bytes = encode_hello(hello);
+  bytes[4] = version;
+  const std::string half = std::string(kNonceBytes, 'n') + std::string(bytes.begin(), bytes.end());
+  const auto span_of = [](std::string_view text) {
+    return std::span(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+  };
+  const Digest digest =
+      hmac_sha256(key_of(1).bytes(), {span_of(label), span_of(before), span_of(half)});
+  return half + std::string(digest.begin(), digest.end());
+}
+
+TEST(Handshake, TellsADiallerOfAnotherVersionWhatItSpeaks) {
+  Ends ends = make_ends(key_of(1), key_of(1));
+  const std::string opening = opening_of_version(1, kDialler, "horovod dial");
+  ASSERT_EQ(send(ends.dialler_socket.get(), opening.data(), opening.size(), 0),
+            static_cast<ssize_t>(opening.size()));
+
+  EXPECT_EQ(ends.acceptor.advance(ends.acceptor_socket.get()), State::kFailed);
+
+  EXPECT_THAT(ends.acceptor.failure().message(),
+              HasSubstr("speaks version 1 of the network protocol, expected 2; all ranks need the "
+                        "same horovod"));
+  const std::string answer = drain(ends.dialler_socket);
+  ASSERT_EQ(answer.size(), kOpeningBytes);
+  EXPECT_EQ(answer[kNonceBytes + 4], 2) << "the version of this one";
+}
+
+TEST(Handshake, KnowsAnAcceptorOfAnotherVersion) {
+  Ends ends = make_ends(key_of(1), key_of(1));
+  ends.dialler.advance(ends.dialler_socket.get());
+  const std::string half = drain(ends.acceptor_socket).substr(0, kNonceBytes + kHelloBytes);
+  const std::string answer = opening_of_version(3, kAcceptor, "horovod answer", half);
+  ASSERT_EQ(send(ends.acceptor_socket.get(), answer.data(), answer.size(), 0),
+            static_cast<ssize_t>(answer.size()));
+
+  EXPECT_EQ(ends.dialler.advance(ends.dialler_socket.get()), State::kFailed);
+
+  EXPECT_TRUE(ends.dialler.is_proven());
+  EXPECT_EQ(ends.dialler.peer().verdict, Verdict::kOtherVersion) << "so nobody tries again";
+  EXPECT_THAT(ends.dialler.failure().message(), HasSubstr("speaks version 3"));
+}
+
 TEST(Handshake, ReadsHellosItWrote) {
   const Hello hello{.epoch = UINT64_MAX - 5,
                     .rank = 65535,
