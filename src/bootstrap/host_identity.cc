@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "base/text.h"
-#include "net/sha256.h"
+#include "net/cipher/sha256.h"
 
 namespace hvd::bootstrap {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "net/cipher/sha256.h"
 #include "net/key.h"
-#include "net/sha256.h"
 #include "store/store.h"
 
 namespace hvd::bootstrap {

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "net/cipher/poly1305.h"
 #include "net/hmac.h"
-#include "net/poly1305.h"
 
 namespace hvd::net {
 namespace {

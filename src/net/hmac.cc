@@ -37,9 +37,4 @@ bool equal_in_constant_time(std::span<const uint8_t> a, std::span<const uint8_t>
   return difference == 0;
 }
 
-void wipe(std::span<uint8_t> bytes) {
-  volatile uint8_t* at = bytes.data();
-  for (size_t i = 0; i < bytes.size(); ++i) at[i] = 0;
-}
-
 }  // namespace hvd::net

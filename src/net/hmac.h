@@ -1,12 +1,13 @@
-// hmac.h - HMAC-SHA-256 (RFC 2104) over a list of parts, comparison in constant time, and wiping
-// secrets from memory. Any thread.
+// hmac.h - HMAC-SHA-256 (RFC 2104) over a list of parts, and comparison in constant time.
+// Any thread.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 
-#include "net/sha256.h"
+#include "net/cipher/sha256.h"
+#include "net/cipher/wipe.h"
 
 namespace hvd::net {
 
@@ -17,8 +18,5 @@ Digest hmac_sha256(std::span<const uint8_t> key,
 
 // Takes the same time wherever the first difference is.
 bool equal_in_constant_time(std::span<const uint8_t> a, std::span<const uint8_t> b);
-
-// A store that the compiler must not leave out.
-void wipe(std::span<uint8_t> bytes);
 
 }  // namespace hvd::net

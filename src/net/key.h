@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "net/sha256.h"
+#include "net/cipher/sha256.h"
 
 namespace hvd::net {
 

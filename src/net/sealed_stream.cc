@@ -47,6 +47,7 @@ class SealedStream final : public Stream {
     return !receive_failure_.is_ok() || plain_begin_ < plain_end_ || has_record();
   }
   int descriptor() const override { return socket_.get(); }
+  bool is_socket() const override { return true; }
   const std::string& peer() const override { return peer_; }
 
  private:
@@ -74,7 +75,7 @@ class SealedStream final : public Stream {
   uint64_t received_count_ = 0;
   std::vector<uint8_t> in_;
   size_t in_begin_ = 0, in_end_ = 0, plain_begin_ = 0, plain_end_ = 0;
-  bool is_drained_ = false;
+  bool is_drained_ = false, was_full_ = false;
   Status receive_failure_;
 };
 
@@ -182,11 +183,13 @@ Result<bool> SealedStream::read_more() {
     in_end_ -= in_begin_;
     in_begin_ = plain_begin_ = plain_end_ = 0;
   }
-  if (in_end_ == in_.size()) in_.resize(std::clamp(2 * in_.size(), kLeastRoom, kMostRoom));
+  if (was_full_ || in_end_ == in_.size())
+    in_.resize(std::clamp(2 * in_.size(), kLeastRoom, kMostRoom));
   const iovec room{in_.data() + in_end_, in_.size() - in_end_};
   HVD_TRY_ASSIGN(const size_t got, receive_some(socket_.get(), {&room, 1}));
   in_end_ += got;
-  is_drained_ = got < room.iov_len;
+  was_full_ = got == room.iov_len;
+  is_drained_ = !was_full_;
   return got > 0;
 }
 

@@ -28,8 +28,9 @@ class Stream {
   // What to poll the descriptor for, to learn of `events` (POLLIN, POLLOUT): a descriptor that is
   // no socket may tell of both by being readable.
   virtual short wake_events(short events) const { return events; }
-  // Whether poll(2) on the descriptor tells exactly when receive() would give something.
-  virtual bool is_plain_socket() const { return false; }
+  // Whether poll(2) on the descriptor tells when receive() may give something that has_buffered()
+  // does not tell of.
+  virtual bool is_socket() const { return false; }
   // Bytes or an error that receive() would give without the descriptor being readable: a stream
   // that encrypts reads ahead.
   virtual bool has_buffered() const { return false; }

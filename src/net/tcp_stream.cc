@@ -36,7 +36,7 @@ class SocketStream final : public Stream {
     return got;
   }
   int descriptor() const override { return socket_.get(); }
-  bool is_plain_socket() const override { return true; }
+  bool is_socket() const override { return true; }
   const std::string& peer() const override { return peer_; }
 
  private:

@@ -1,359 +1,262 @@
 #include "net/tls_stream.h"
 
-#include <sys/socket.h>
+#include <fcntl.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
+#include <atomic>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "base/parse.h"
 #include "base/text.h"
 #include "base/thread_annotations.h"
-#include "net/openssl.h"
+#include "net/socket_io.h"
+#include "net/tls_records.h"
+#include "net/tls_sender.h"
 
 namespace hvd::net {
 namespace {
 
-using openssl::Functions;
+// Room for what comes by one system call; doubles when it was full: most streams carry little.
+constexpr size_t kLeastRoom = 4 << 10;
+constexpr size_t kMostRoom = 8 * (TlsRecords::kMostBytes + TlsRecords::kMoreBytes);
 
-// Constants of OpenSSL's interface, which never change.
-constexpr int kControlMode = 33, kSetReadAhead = 41, kSetMinVersion = 123, kSetMaxVersion = 124;
-constexpr long kTls13 = 0x0304, kPartialWrites = 1, kMovingBuffers = 2;
-constexpr int kVerifyPeer = 1;
-constexpr int kErrorSsl = 1, kWantRead = 2, kWantWrite = 3, kZeroReturn = 6;
-constexpr unsigned long kReasonMask = 0x7fffff, kUnexpectedEnd = 294;
-constexpr int kUpdateOwnKey = 0;  // the other end changes its own when it is time
-constexpr int kBioFlush = 11, kBioRead = 1, kBioWrite = 2, kBioRetry = 8;
-constexpr int kBioType = 0x0400 | 100;  // a source and sink, number of our own
-constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
-constexpr char kSuiteName[] = "TLS_AES_128_GCM_SHA256";
-constexpr unsigned char kIdentity[] = "horovod";
+// What the receiving thread owns.
+class TlsReceiver {
+ public:
+  TlsReceiver(int socket, const std::string& peer, TlsSender& sender)
+      : socket_(socket), peer_(peer), sender_(sender) {}
 
-constexpr size_t kRecordBytes = 16 << 10;
-// Several records for one system call.
-constexpr size_t kReadBufferBytes = 4 * (kRecordBytes + 256);
+  void start(std::unique_ptr<TlsRecords> records) { records_ = std::move(records); }
+  Result<size_t> receive(std::span<const iovec> parts);
+  bool has_buffered() const {
+    return !failure_.is_ok() || plain_begin_ < plain_end_ || has_record();
+  }
 
-class TlsStream;
-TlsStream* stream_of(const Functions& f, const openssl::Ssl* ssl) {
-  return static_cast<TlsStream*>(f.SSL_get_ex_data(ssl, 0));
+ private:
+  size_t next_length() const;
+  bool has_record() const;
+  Status open_record(Cursor& to);
+  Status take_message(TlsContent content, std::span<const uint8_t> message);
+  Status changed(std::string_view what) const {
+    return corrupted(concat(peer_, ": TLS: ", what, ": bytes were changed on the way"));
+  }
+  void give(Cursor& to);
+  Result<bool> read_more();
+
+  const int socket_;
+  const std::string& peer_;
+  TlsSender& sender_;
+  std::unique_ptr<TlsRecords> records_;
+  // [begin, end) as it came; the record before it, opened.
+  std::vector<uint8_t> in_;
+  size_t in_begin_ = 0, in_end_ = 0, plain_begin_ = 0, plain_end_ = 0;
+  bool is_drained_ = false, was_full_ = false;
+  Status failure_;
+};
+
+size_t TlsReceiver::next_length() const {
+  return TlsRecords::length_of(std::span<const uint8_t, TlsRecords::kHeadBytes>(
+      in_.data() + in_begin_, TlsRecords::kHeadBytes));
+}
+
+bool TlsReceiver::has_record() const {
+  const size_t have = in_end_ - in_begin_;
+  // A head that cannot be is found out when the record is opened.
+  return have >= TlsRecords::kHeadBytes && have >= next_length();
+}
+
+Status TlsReceiver::open_record(Cursor& to) {
+  const size_t length = next_length();
+  if (length == 0) return changed("what comes is no record");
+  const std::span<uint8_t> record(in_.data() + in_begin_, length);
+  const size_t bytes = length - TlsRecords::kMoreBytes;
+  // Straight to where it belongs, if it fits there.
+  const bool is_direct = bytes >= kWorthAPass && to.bytes_here() >= bytes;
+  uint8_t* const out = is_direct ? to.here() : record.data() + TlsRecords::kHeadBytes;
+  TlsContent content{};
+  if (!records_->open(record, out, content))
+    return changed(concat("a record of ", bytes, " bytes is not as it was sent"));
+  in_begin_ += length;
+  if (content != TlsContent::kData) return take_message(content, {out, bytes});
+  if (is_direct) {
+    to.advance(bytes);
+  } else {
+    plain_begin_ = static_cast<size_t>(out - in_.data());
+    plain_end_ = plain_begin_ + bytes;
+  }
+  return Status::ok();
+}
+
+// What TLS itself has to say. Only the other end can have written it.
+Status TlsReceiver::take_message(TlsContent content, std::span<const uint8_t> message) {
+  constexpr uint8_t kKeyUpdate[] = {24, 0, 0, 1};
+  constexpr size_t kAlertBytes = 2;
+  if (content == TlsContent::kHandshake && message.size() == kTlsKeyUpdateBytes &&
+      std::equal(std::begin(kKeyUpdate), std::end(kKeyUpdate), message.begin()) &&
+      message.back() <= 1) {
+    if (message.back() == 1) sender_.want_new_key();
+    if (records_->renew()) return Status::ok();
+    return Status(StatusCode::kUnknownError, concat(peer_, ": TLS: no new key"));
+  }
+  if (content == TlsContent::kAlert && message.size() == kAlertBytes) {
+    if (message[1] == 0)
+      return Status(StatusCode::kPeerLost, concat(peer_, ": the connection was closed"));
+    return Status(StatusCode::kPeerLost, concat(peer_, ": TLS: it sent alert ", int{message[1]}));
+  }
+  return corrupted(concat(peer_, ": TLS: a message of type ", static_cast<int>(content), " and ",
+                          message.size(), " bytes, which no rank sends"));
+}
+
+void TlsReceiver::give(Cursor& to) {
+  while (plain_begin_ < plain_end_ && to.left() > 0) {
+    const size_t take = std::min(to.bytes_here(), plain_end_ - plain_begin_);
+    std::memcpy(to.here(), in_.data() + plain_begin_, take);
+    plain_begin_ += take;
+    to.advance(take);
+  }
+}
+
+// False: nothing more for now.
+Result<bool> TlsReceiver::read_more() {
+  if (in_begin_ > 0) {
+    std::memmove(in_.data(), in_.data() + in_begin_, in_end_ - in_begin_);
+    in_end_ -= in_begin_;
+    in_begin_ = plain_begin_ = plain_end_ = 0;
+  }
+  if (was_full_ || in_end_ == in_.size())
+    in_.resize(std::clamp(2 * in_.size(), kLeastRoom, kMostRoom));
+  const iovec room{in_.data() + in_end_, in_.size() - in_end_};
+  HVD_TRY_ASSIGN(const size_t got, receive_some(socket_, {&room, 1}));
+  in_end_ += got;
+  was_full_ = got == room.iov_len;
+  is_drained_ = !was_full_;
+  return got > 0;
+}
+
+Result<size_t> TlsReceiver::receive(std::span<const iovec> parts) {
+  Cursor to(parts, 0);
+  const size_t wanted = to.left();
+  is_drained_ = false;
+  while (to.left() > 0 && failure_.is_ok()) {
+    if (plain_begin_ < plain_end_) {
+      give(to);
+    } else if (has_record()) {
+      failure_ = open_record(to);
+    } else {
+      if (is_drained_) break;  // asking again would only cost time
+      const auto more = read_more();
+      if (!more) {
+        failure_ = blame(peer_, more.status());
+      } else if (!*more) {
+        break;
+      }
+    }
+  }
+  const size_t done = wanted - to.left();
+  if (done == 0 && !failure_.is_ok()) return failure_;
+  return done;
 }
 
 class TlsStream final : public Stream {
  public:
-  TlsStream(const Functions& functions, UniqueFd socket, std::string peer, const Key& key,
-            const TlsOptions& options)
-      : f_(functions),
-        socket_(std::move(socket)),
+  TlsStream(UniqueFd socket, std::string peer, const TlsOptions& options)
+      : socket_(std::move(socket)),
         peer_(std::move(peer)),
-        key_(key),
-        options_(options) {}
-  ~TlsStream() override {
-    if (ssl_ != nullptr) f_.SSL_free(ssl_);  // with its BIO
+        sender_(socket_.get(), peer_, options.records_per_key),
+        receiver_(socket_.get(), peer_, sender_) {}
+
+  Status open(const Key& key, TlsRole role) HVD_EXCLUDES(mutex_);
+
+  Result<size_t> send(std::span<const iovec> parts) override {
+    HVD_TRY_ASSIGN(const bool ready, is_ready());
+    if (!ready) return size_t{0};
+    return sender_.send(parts);
   }
-
-  Status open(openssl::Context* context, const openssl::BioMethod* method, TlsRole role)
-      HVD_EXCLUDES(mutex_);
-
-  Result<size_t> send(std::span<const iovec> parts) override HVD_EXCLUDES(mutex_);
-  Result<size_t> receive(std::span<const iovec> parts) override HVD_EXCLUDES(mutex_);
-  bool has_buffered() const override HVD_EXCLUDES(mutex_) {
-    const MutexLock lock(mutex_);
-    return !failure_.is_ok() || (is_open_ && !is_dry_ && f_.SSL_has_pending(ssl_) != 0);
+  Result<size_t> receive(std::span<const iovec> parts) override {
+    HVD_TRY_ASSIGN(const bool ready, is_ready());
+    if (!ready) return size_t{0};
+    return receiver_.receive(parts);
+  }
+  bool has_buffered() const override {
+    switch (state_.load(std::memory_order_acquire)) {
+      case State::kGreets:
+        return false;
+      case State::kFailed:
+        return true;
+      case State::kOpen:
+        break;
+    }
+    return receiver_.has_buffered();
   }
   int descriptor() const override { return socket_.get(); }
+  bool is_socket() const override { return true; }
   const std::string& peer() const override { return peer_; }
 
-  // The pre-shared key as OpenSSL wants it: the session of an imaginary earlier connection.
-  openssl::Session* make_session(openssl::Ssl* ssl) const;
-
  private:
-  // OK: OpenSSL wants the socket to be ready first.
-  Status outcome(int result) HVD_REQUIRES(mutex_);
-  size_t stage(std::span<const iovec> parts, size_t skip) HVD_REQUIRES(mutex_);
-  void renew_key() HVD_REQUIRES(mutex_);
-  Status greet() HVD_REQUIRES(mutex_);
+  enum class State { kGreets, kOpen, kFailed };
 
-  const Functions& f_;
+  Result<bool> is_ready() HVD_EXCLUDES(mutex_) {
+    if (state_.load(std::memory_order_acquire) == State::kOpen) return true;
+    return greet();
+  }
+  Result<bool> greet() HVD_EXCLUDES(mutex_);
+  Status greet_locked() HVD_REQUIRES(mutex_);
+
   UniqueFd socket_;
   const std::string peer_;
-  const Key key_;
-  const TlsOptions options_;
-  mutable Mutex mutex_;
-  openssl::Ssl* ssl_ = nullptr;
-  Status failure_ HVD_GUARDED_BY(mutex_);
-  // A record that OpenSSL could not write yet must be offered again unchanged, so it is kept here.
-  std::array<char, kRecordBytes> staged_ HVD_GUARDED_BY(mutex_);
-  size_t staged_bytes_ HVD_GUARDED_BY(mutex_) = 0;
-  // Bytes that are written but were offered no more when they were: the next offer starts with
-  // them.
-  size_t ahead_ HVD_GUARDED_BY(mutex_) = 0;
-  bool is_open_ HVD_GUARDED_BY(mutex_) = false;  // TLS's own first messages are through
-  bool is_dry_ HVD_GUARDED_BY(mutex_) = false;   // what is here is no whole record
-  uint64_t records_ HVD_GUARDED_BY(mutex_) = 0;  // under the key that is in use
-  int number_ = -1;                              // of the socket, for the BIO
+  // Both threads may find the handshake unfinished; whoever finishes it starts both directions.
+  Mutex mutex_;
+  std::atomic<State> state_ = State::kGreets;
+  std::unique_ptr<TlsHandshake> handshake_ HVD_GUARDED_BY(mutex_);
+  Status failure_ HVD_GUARDED_BY(mutex_);  // of the handshake
+  TlsSender sender_;
+  TlsReceiver receiver_;
 };
 
-int bio_write(openssl::Bio* bio, const char* bytes, int count);
-int bio_read(openssl::Bio* bio, char* bytes, int count);
-
-// One for the process: settings that all streams share. Never freed, like the library.
-struct Shared {
-  const Functions* f = nullptr;
-  openssl::Context* context = nullptr;
-  openssl::BioMethod* method = nullptr;
-  Status status{};
-};
-
-int use_session(openssl::Ssl* ssl, const void*, const unsigned char** identity, size_t* bytes,
-                openssl::Session** out);
-int find_session(openssl::Ssl* ssl, const unsigned char* identity, size_t bytes,
-                 openssl::Session** out);
-
-Shared make_shared_part() {
-  Shared out;
-  const auto functions = openssl::load();
-  if (!functions) return Shared{.status = functions.status()};
-  const Functions& f = **functions;
-  out.f = &f;
-  out.context = f.SSL_CTX_new(f.TLS_method());
-  out.method = f.BIO_meth_new(kBioType, "horovod socket");
-  if (out.context == nullptr || out.method == nullptr) {
-    return Shared{.status = Status(StatusCode::kOutOfMemory, "HOROVOD_TLS: no memory")};
-  }
-  f.SSL_CTX_ctrl(out.context, kSetMinVersion, kTls13, nullptr);
-  f.SSL_CTX_ctrl(out.context, kSetMaxVersion, kTls13, nullptr);
-  f.SSL_CTX_ctrl(out.context, kControlMode, kPartialWrites | kMovingBuffers, nullptr);
-  f.SSL_CTX_ctrl(out.context, kSetReadAhead, 1, nullptr);
-  f.SSL_CTX_set_default_read_buffer_len(out.context, kReadBufferBytes);
-  f.SSL_CTX_set_num_tickets(out.context, 0);  // nothing is ever resumed
-  f.SSL_CTX_set_psk_use_session_callback(out.context, use_session);
-  f.SSL_CTX_set_psk_find_session_callback(out.context, find_session);
-  f.BIO_meth_set_write(out.method, bio_write);
-  f.BIO_meth_set_read(out.method, bio_read);
-  f.BIO_meth_set_ctrl(out.method, [](openssl::Bio*, int command, long, void*) -> long {
-    return command == kBioFlush ? 1 : 0;
-  });
-  if (f.SSL_CTX_set_ciphersuites(out.context, kSuiteName) != 1) {
-    return Shared{.status = precondition_error(concat("HOROVOD_TLS: OpenSSL has no ", kSuiteName))};
-  }
-  return out;
-}
-
-const Shared& shared_part() {
-  static const Shared shared = make_shared_part();
-  return shared;
-}
-
-// Our own BIO, because OpenSSL's would raise SIGPIPE.
-int socket_result(openssl::Bio* bio, ssize_t result, int direction) {
-  const Functions& f = *shared_part().f;
-  f.BIO_clear_flags(bio, kBioRead | kBioWrite | kBioRetry);
-  if (result < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
-    f.BIO_set_flags(bio, direction | kBioRetry);
-  }
-  return static_cast<int>(result);
-}
-
-int socket_of(openssl::Bio* bio) {
-  return *static_cast<const int*>(shared_part().f->BIO_get_data(bio));
-}
-
-int bio_write(openssl::Bio* bio, const char* bytes, int count) {
-  return socket_result(
-      bio, ::send(socket_of(bio), bytes, static_cast<size_t>(count), MSG_NOSIGNAL | MSG_DONTWAIT),
-      kBioWrite);
-}
-
-int bio_read(openssl::Bio* bio, char* bytes, int count) {
-  return socket_result(bio, ::recv(socket_of(bio), bytes, static_cast<size_t>(count), MSG_DONTWAIT),
-                       kBioRead);
-}
-
-int use_session(openssl::Ssl* ssl, const void*, const unsigned char** identity, size_t* bytes,
-                openssl::Session** out) {
-  *out = stream_of(*shared_part().f, ssl)->make_session(ssl);
-  *identity = kIdentity;
-  *bytes = sizeof kIdentity - 1;
-  return *out != nullptr ? 1 : 0;
-}
-
-int find_session(openssl::Ssl* ssl, const unsigned char* identity, size_t bytes,
-                 openssl::Session** out) {
-  const bool known = bytes == sizeof kIdentity - 1 && std::memcmp(identity, kIdentity, bytes) == 0;
-  *out = known ? stream_of(*shared_part().f, ssl)->make_session(ssl) : nullptr;
-  return 1;
-}
-
-openssl::Session* TlsStream::make_session(openssl::Ssl* ssl) const {
-  openssl::Session* session = f_.SSL_SESSION_new();
-  if (session == nullptr) return nullptr;
-  const void* cipher = f_.SSL_CIPHER_find(ssl, kAes128GcmSha256);
-  if (cipher != nullptr &&
-      f_.SSL_SESSION_set1_master_key(session, key_.bytes().data(), key_.bytes().size()) == 1 &&
-      f_.SSL_SESSION_set_cipher(session, cipher) == 1 &&
-      f_.SSL_SESSION_set_protocol_version(session, static_cast<int>(kTls13)) == 1) {
-    return session;
-  }
-  f_.SSL_SESSION_free(session);
-  return nullptr;
-}
-
-Status TlsStream::open(openssl::Context* context, const openssl::BioMethod* method, TlsRole role) {
+Status TlsStream::open(const Key& key, TlsRole role) {
   const MutexLock lock(mutex_);
-  ssl_ = f_.SSL_new(context);
-  openssl::Bio* bio = ssl_ == nullptr ? nullptr : f_.BIO_new(method);
-  if (bio == nullptr) return Status(StatusCode::kOutOfMemory, "TLS: no memory for a connection");
-  number_ = socket_.get();
-  f_.BIO_set_data(bio, &number_);
-  f_.BIO_set_init(bio, 1);
-  f_.SSL_set_bio(ssl_, bio, bio);
-  f_.SSL_set_ex_data(ssl_, 0, this);
-  if (role == TlsRole::kServer) {
-    f_.SSL_set_accept_state(ssl_);
-    return Status::ok();
-  }
-  // No certificate is ever right: a server that does not know the key gets no connection.
-  f_.SSL_set_verify(ssl_, kVerifyPeer, nullptr);
-  // The other end waits for the first message, and this one may well wait for the other before it
+  HVD_TRY_ASSIGN(handshake_, TlsHandshake::create(socket_.get(), key, role));
+  // The server waits for the first message, and this end may well wait for the server before it
   // sends.
-  f_.SSL_set_connect_state(ssl_);
-  return greet();
+  return role == TlsRole::kClient ? greet_locked() : Status::ok();
 }
 
-// OK, but is_open_ is false: the other end has not answered yet.
-Status TlsStream::greet() {
-  if (is_open_) return Status::ok();
-  f_.ERR_clear_error();
-  errno = 0;
-  const int result = f_.SSL_do_handshake(ssl_);
-  is_open_ = result == 1;
-  return outcome(result);
-}
-
-Status TlsStream::outcome(int result) {
-  if (result == 1) return Status::ok();
-  const int system_error = errno;
-  const int error = f_.SSL_get_error(ssl_, result);
-  if (error == kWantRead || error == kWantWrite) return Status::ok();
-  std::string why = "the connection was closed";
-  StatusCode kind = StatusCode::kPeerLost;
-  const unsigned long code = error == kZeroReturn ? 0 : f_.ERR_get_error();
-  if (code != 0 && (code & kReasonMask) != kUnexpectedEnd) {
-    char text[256];
-    f_.ERR_error_string_n(code, text, sizeof text);
-    why = concat("TLS: ", std::string_view(text));
-    // Between ends that have proven themselves only somebody on the way can have written it.
-    if (error == kErrorSsl && is_open_) {
-      kind = StatusCode::kCorrupted;
-      why += ": bytes were changed on the way";
-    }
-  } else if (code == 0 && error != kZeroReturn && system_error != 0) {
-    why = std::strerror(system_error);
-  }
-  return failure_ = Status(kind, concat(peer_, ": ", why));
-}
-
-// Only between records: one that OpenSSL keeps was made with the old key.
-void TlsStream::renew_key() {
-  if (records_ < options_.records_per_key) return;
-  f_.ERR_clear_error();
-  if (f_.SSL_key_update(ssl_, kUpdateOwnKey) == 1) records_ = 0;
-}
-
-// Copies what follows the first `skip` bytes of `parts`.
-size_t TlsStream::stage(std::span<const iovec> parts, size_t skip) {
-  size_t done = 0;
-  for (const iovec& part : parts) {
-    const size_t from = std::min(skip, part.iov_len);
-    skip -= from;
-    const size_t take = std::min(part.iov_len - from, staged_.size() - done);
-    if (take > 0)
-      std::memcpy(staged_.data() + done, static_cast<char*>(part.iov_base) + from, take);
-    done += take;
-  }
-  return done;
-}
-
-// A record that was staged and refused is bytes that the caller still thinks it has to send, and
-// offers again first thing; once it is through, that many bytes of the offer are done.
-Result<size_t> TlsStream::send(std::span<const iovec> parts) {
+Result<bool> TlsStream::greet() {
   const MutexLock lock(mutex_);
-  if (!failure_) return failure_;
-  HVD_TRY(greet());
-  if (!is_open_) return size_t{0};
-  size_t offered = 0, done = 0;
-  for (const iovec& part : parts) offered += part.iov_len;
-  while (done < offered) {
-    if (ahead_ > 0) {
-      const size_t known = std::min(ahead_, offered - done);
-      ahead_ -= known;
-      done += known;
-      continue;
-    }
-    if (staged_bytes_ == 0) {
-      renew_key();
-      staged_bytes_ = stage(parts, done);
-    }
-    size_t written = 0;
-    f_.ERR_clear_error();
-    errno = 0;
-    const int result = f_.SSL_write_ex(ssl_, staged_.data(), staged_bytes_, &written);
-    if (result != 1) {
-      const Status status = outcome(result);
-      if (!status && done == 0) return status;
-      return done;
-    }
-    // All of it: a record is either written or kept whole.
-    ++records_;
-    ahead_ = written;
-    std::memmove(staged_.data(), staged_.data() + written, staged_bytes_ - written);
-    staged_bytes_ -= written;
-  }
-  return done;
+  HVD_TRY(greet_locked());
+  return handshake_ == nullptr;
 }
 
-Result<size_t> TlsStream::receive(std::span<const iovec> parts) {
-  const MutexLock lock(mutex_);
+Status TlsStream::greet_locked() {
   if (!failure_) return failure_;
-  HVD_TRY(greet());
-  if (!is_open_) return size_t{0};
-  size_t done = 0;
-  for (const iovec& part : parts) {
-    for (size_t filled = 0; filled < part.iov_len;) {
-      size_t got = 0;
-      f_.ERR_clear_error();
-      errno = 0;
-      const int result = f_.SSL_read_ex(ssl_, static_cast<char*>(part.iov_base) + filled,
-                                        part.iov_len - filled, &got);
-      is_dry_ = result != 1;
-      if (result != 1) {
-        const Status status = outcome(result);
-        if (!status && done == 0) return status;
-        return done;
-      }
-      filled += got;
-      done += got;
-      // Asking for more than is here would only cost time; the caller comes again.
-      if (f_.SSL_has_pending(ssl_) == 0) return done;
-    }
+  if (handshake_ == nullptr) return Status::ok();
+  if (const Status status = handshake_->advance(); !status) {
+    state_.store(State::kFailed, std::memory_order_release);
+    return failure_ = blame(peer_, status);
   }
-  return done;
+  if (!handshake_->is_done()) return Status::ok();
+  auto sending = TlsRecords::create(handshake_->send_secret());
+  auto receiving = TlsRecords::create(handshake_->receive_secret());
+  handshake_.reset();
+  if (sending == nullptr || receiving == nullptr) {
+    state_.store(State::kFailed, std::memory_order_release);
+    return failure_ = Status(StatusCode::kUnknownError, concat(peer_, ": TLS: no cipher"));
+  }
+  sender_.start(std::move(sending));
+  receiver_.start(std::move(receiving));
+  state_.store(State::kOpen, std::memory_order_release);
+  return Status::ok();
 }
 
 }  // namespace
 
-Status load_tls() { return shared_part().status; }
-
 Result<std::unique_ptr<Stream>> make_tls_stream(UniqueFd socket, std::string peer,
                                                 const Key& session_key, TlsRole role,
                                                 const TlsOptions& options) {
-  const Shared& shared = shared_part();
-  HVD_TRY(shared.status);
-  auto stream = std::make_unique<TlsStream>(*shared.f, std::move(socket), std::move(peer),
-                                            session_key, options);
-  HVD_TRY(stream->open(shared.context, shared.method, role));
+  auto stream = std::make_unique<TlsStream>(std::move(socket), std::move(peer), options);
+  HVD_TRY(stream->open(session_key, role));
   return std::unique_ptr<Stream>(std::move(stream));
 }
 

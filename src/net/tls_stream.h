@@ -1,7 +1,7 @@
-// tls_stream.h - a Stream under TLS 1.3, with OpenSSL 3 loaded at run time. It starts after the
-// handshake of handshake.h and takes the key of that session as its pre-shared key: no
-// certificates, and no stranger ever talks to OpenSSL. Sending and receiving threads take turns,
-// since one connection of OpenSSL serves one thread at a time.
+// tls_stream.h - a Stream under TLS 1.3. It starts after the handshake of handshake.h and takes the
+// key of that session as its pre-shared key: no certificates, and no stranger ever talks to
+// OpenSSL. TLS's own first messages are OpenSSL's (tls_handshake.h), the records behind them ours
+// (tls_records.h). Threads as in stream.h; never blocks.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,14 @@
 #include "base/status.h"
 #include "net/key.h"
 #include "net/stream.h"
+#include "net/tls_handshake.h"
 
 namespace hvd::net {
-
-enum class TlsRole { kClient, kServer };  // the dialler is the client
 
 struct TlsOptions {
   // A third of what RFC 8446, 5.5 allows for AES-GCM; 128 GiB in full records.
   uint64_t records_per_key = uint64_t{1} << 23;
 };
-
-// PRECONDITION_ERROR when OpenSSL 3 is not there. Any thread; reads files the first time.
-Status load_tls();
 
 // The exchange of TLS's own first messages happens inside send() and receive(). What nobody at the
 // other end can have written is CORRUPTED, and nothing of it is given out.

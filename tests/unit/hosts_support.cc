@@ -27,7 +27,7 @@ class SocketStream final : public net::Stream {
     return count(bytes, "receiving from ");
   }
   int descriptor() const override { return fd_.get(); }
-  bool is_plain_socket() const override { return true; }
+  bool is_socket() const override { return true; }
   const std::string& peer() const override { return peer_; }
 
  private:

@@ -190,7 +190,7 @@ size_t HostLink::receive_parts(const Direction& in, iovec* parts) {
 // poll(2) takes no lock. A small message is one delivery, and there the receive alone is quicker.
 bool HostLink::may_receive(Peer& peer) {
   if (!peer.is_drained || peer.in.queued - peer.in.done < kAskFirstBytes ||
-      !peer.stream->is_plain_socket())
+      !peer.stream->is_socket() || peer.stream->has_buffered())
     return true;
   pollfd item{peer.stream->descriptor(), POLLIN, 0};
   return ::poll(&item, 1, 0) != 0;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "net/poly1305.h"
+#include "net/cipher/poly1305.h"
 #include "tests/unit/net/sockets.h"
 
 namespace hvd::net {

@@ -1,8 +1,8 @@
-#include "net/poly1305.h"
+#include "net/cipher/poly1305.h"
 
 #include <cstring>
 
-#include "net/hmac.h"
+#include "net/cipher/wipe.h"
 
 namespace hvd::net {
 namespace {

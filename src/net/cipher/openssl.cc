@@ -1,4 +1,4 @@
-#include "net/openssl.h"
+#include "net/cipher/openssl.h"
 
 #include <dlfcn.h>
 
@@ -36,7 +36,7 @@ Loaded load_now() {
   HVD_FIND(SSL_CTX_ctrl);
   HVD_FIND(SSL_CTX_set_ciphersuites);
   HVD_FIND(SSL_CTX_set_num_tickets);
-  HVD_FIND(SSL_CTX_set_default_read_buffer_len);
+  HVD_FIND(SSL_CTX_set_keylog_callback);
   HVD_FIND(SSL_CTX_set_psk_use_session_callback);
   HVD_FIND(SSL_CTX_set_psk_find_session_callback);
   HVD_FIND(SSL_new);
@@ -48,10 +48,6 @@ Loaded load_now() {
   HVD_FIND(SSL_set_ex_data);
   HVD_FIND(SSL_get_ex_data);
   HVD_FIND(SSL_do_handshake);
-  HVD_FIND(SSL_read_ex);
-  HVD_FIND(SSL_write_ex);
-  HVD_FIND(SSL_has_pending);
-  HVD_FIND(SSL_key_update);
   HVD_FIND(SSL_get_error);
   HVD_FIND(SSL_CIPHER_find);
   HVD_FIND(SSL_SESSION_new);
@@ -69,6 +65,13 @@ Loaded load_now() {
   HVD_FIND(BIO_set_init);
   HVD_FIND(BIO_set_flags);
   HVD_FIND(BIO_clear_flags);
+  HVD_FIND(EVP_CIPHER_CTX_new);
+  HVD_FIND(EVP_CIPHER_CTX_free);
+  HVD_FIND(EVP_CIPHER_CTX_ctrl);
+  HVD_FIND(EVP_aes_128_gcm);
+  HVD_FIND(EVP_CipherInit_ex);
+  HVD_FIND(EVP_CipherUpdate);
+  HVD_FIND(EVP_CipherFinal_ex);
   HVD_FIND(ERR_get_error);
   HVD_FIND(ERR_error_string_n);
   HVD_FIND(ERR_clear_error);

@@ -1,10 +1,10 @@
-#include "net/sha256.h"
+#include "net/cipher/sha256.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
-#include "net/hmac.h"
+#include "net/cipher/wipe.h"
 
 namespace hvd::net {
 namespace {
