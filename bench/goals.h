@@ -171,6 +171,12 @@ inline constexpr Goal kGoals[] = {
     {.bench = "spark", .metric = "mean", .ours = "spark.run", .versus = kLimit, .figure = 1, .np_max = 8, .part_of_case = "start: init"},
     {.bench = "spark", .metric = "mean", .ours = "spark.run", .versus = "horovodrun", .figure = 0.97, .part_of_case = "throughput:"},
     {.bench = "spark", .metric = "mean", .ours = "TorchEstimator", .versus = "pyarrow", .figure = 0.8, .np_min = 1, .part_of_case = "feeding: clock"},
+    // The device path, on stand-ins: microseconds and milliseconds that we add ourselves; pipelined staging.
+    front_end_goal("devices", "submission:", "horovod", kValue, 3.0),
+    front_end_goal("devices", "step:", "horovod", kValue, 1.5),
+    front_end_goal("devices", "overlap:", "horovod", kValue, 5.0),
+    front_end_goal("devices", "staging: 64 MiB", "pipelined", "copy, reduce, copy", 1.5),
+    front_end_goal("devices", "no driver:", "horovod", kValue, 1000.0),
     // The MXNet front end.
     front_end_goal("mxnet", "push:", "beyond the C call", kLimit, 1),
     front_end_goal("mxnet", "share: CNN", "horovod", kLimit, 0.95),
