@@ -18,8 +18,8 @@ OLDEST_JAX: Final = (0, 6, 2)
 
 TARGET: Final = "horovod_collective"
 
-HANDLERS: Final = {"cpu": "hvd_jax_cpu"}
-"""Platforms and their handlers; one for "CUDA" has its place here."""
+HANDLERS: Final = {"cpu": ("cpu", "hvd_jax_cpu"), "cuda": ("CUDA", "hvd_jax_cuda")}
+"""Platforms of JAX: what XLA calls them, and their handlers."""
 
 
 def _check_version() -> None:
@@ -42,6 +42,6 @@ def register() -> None:
     """Make the handlers known to JAX; once per process."""
     _check_version()
     library = _open()
-    for platform, function in HANDLERS.items():
+    for platform, function in HANDLERS.values():
         capsule = jax.ffi.pycapsule(getattr(library, function))
         jax.ffi.register_ffi_target(TARGET, capsule, platform=platform)

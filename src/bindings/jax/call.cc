@@ -44,6 +44,51 @@ Error* Call::run(CallFrame& frame) {
   return error;
 }
 
+Error* Call::find_gpu(const CallFrame& frame, Gpu& gpu) {
+  const Api& api = *frame.api;
+  if (api.struct_size < sizeof(Api)) {
+    return make_error(api, HVD_PRECONDITION_ERROR,
+                      "this release of jaxlib does not tell which GPU a program runs on: arrays on "
+                      "GPUs need a newer one");
+  }
+  StreamGet stream{sizeof(StreamGet), nullptr, frame.context, nullptr};
+  if (Error* const error = api.stream_get(&stream); error != nullptr) return error;
+  DeviceOrdinalGet device{sizeof(DeviceOrdinalGet), nullptr, frame.context, -1};
+  if (Error* const error = api.device_ordinal_get(&device); error != nullptr) return error;
+  gpu = {device.ordinal, stream.stream};
+  return nullptr;
+}
+
+void Call::put_on(const Gpu& gpu) {
+  if (!takes_tensors(wish_.kind))
+    return refuse("join and barrier have no place in a program of a GPU: call them outside of jit");
+  for (hvd_request& request : requests_) {
+    request.device = gpu.device;
+    request.stream = gpu.stream;
+  }
+}
+
+Error* Call::run_on_gpu(CallFrame& frame) {
+  Gpu gpu;
+  if (Error* const error = find_gpu(frame, gpu); error != nullptr) return error;
+  Call* const call = new Call(frame);
+  if (call->status_ == HVD_OK) call->put_on(gpu);
+  if (call->status_ == HVD_OK) {
+    Arrival arrival;
+    call->arrival_ = &arrival;
+    // Without a handle another call of the name is before this one, and the driver drives both.
+    if (const hvd_handle handle = call->start(); handle != 0)
+      static_cast<void>(hvd_wait(handle, HVD_FOREVER));
+    std::unique_lock lock(arrival.mutex);
+    arrival.changed.wait(lock, [&] { return arrival.is_there; });  // the core ends every call
+    if (call->status_ == HVD_OK && call->handle_ != 0)
+      static_cast<void>(hvd_order(call->handle_, gpu.stream));
+  }
+  Error* const error = call->take_error();
+  delete call;
+  return error;
+}
+
 Error* Call::leave_to_future(CallFrame& frame, hvd_handle handle) {
   FutureCreate arguments{sizeof(FutureCreate), nullptr, nullptr};
   Error* const error = api_.future_create(&arguments);
@@ -172,8 +217,13 @@ void Call::fail(hvd_status status, const char* message) {
 void Call::resume() { Driver::instance().drive(submit()); }
 
 void Call::end() {
+  Arrival* const arrival = arrival_;  // whoever waits for it deletes the call
   if (state_.exchange(State::kEnded, std::memory_order_acq_rel) == State::kHasFuture)
     CompletionPool::instance().post(*this);
+  if (arrival == nullptr) return;
+  const std::lock_guard lock(arrival->mutex);
+  arrival->is_there = true;
+  arrival->changed.notify_one();
 }
 
 // ---- the end

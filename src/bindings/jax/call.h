@@ -5,6 +5,8 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,10 @@ class Call final : public bindings::Call {
   // On XLA's thread; blocks for at most kShortWait. What the handler returns: null is success, or a
   // future in the frame.
   static Error* run(CallFrame& frame);
+  // The same for buffers on a GPU; blocks until the result is ordered in the program's stream.
+  // There are no futures: what XLA puts into the stream after the handler has returned finds the
+  // result.
+  static Error* run_on_gpu(CallFrame& frame);
 
   const std::string& queue() const override { return queue_; }
 
@@ -37,7 +43,21 @@ class Call final : public bindings::Call {
     std::string name;
   };
 
+  // A handler on a GPU waits for the end; its own, so that the end touches nothing that is gone.
+  struct Arrival {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_there = false;
+  };
+  struct Gpu {
+    int32_t device = -1;
+    void* stream = nullptr;
+  };
+
   explicit Call(const CallFrame& frame);
+  // Null, or why there is none.
+  static Error* find_gpu(const CallFrame& frame, Gpu& gpu);
+  void put_on(const Gpu& gpu);
   ~Call() override;
 
   void take_buffers(const CallFrame& frame);
@@ -59,6 +79,7 @@ class Call final : public bindings::Call {
   std::vector<Part> parts_;
   void* last_joined_ = nullptr;  // join: where its result goes
   Future* future_ = nullptr;
+  Arrival* arrival_ = nullptr;
   hvd_handle handle_ = 0;
   hvd_status status_ = HVD_OK;
   std::string message_;

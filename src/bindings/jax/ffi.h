@@ -100,14 +100,32 @@ struct FutureSetError {
   Error* error;  // XLA's from now on
 };
 
+struct StreamGet {
+  size_t struct_size;
+  Extension* extensions;
+  void* context;
+  void* stream;  // answer: that of the program, on CUDA a CUstream
+};
+struct DeviceOrdinalGet {
+  size_t struct_size;
+  Extension* extensions;
+  void* context;
+  int32_t ordinal;  // answer
+};
+
 // The functions we call, at their places in XLA's table.
 struct Api {
-  unsigned char unused_before_errors[48];
+  size_t struct_size;
+  unsigned char unused_before_errors[40];
   Error* (*error_create)(ErrorCreate*);
-  unsigned char unused_before_futures[96];
+  unsigned char unused_before_streams[24];
+  Error* (*stream_get)(StreamGet*);
+  unsigned char unused_before_futures[64];
   Error* (*future_create)(FutureCreate*);
   Error* (*future_set_available)(FutureSetAvailable*);
   Error* (*future_set_error)(FutureSetError*);
+  unsigned char unused_before_devices[8];
+  Error* (*device_ordinal_get)(DeviceOrdinalGet*);  // not in old releases: see struct_size
 };
 
 constexpr int kExecute = 3;  // the stage at which a program runs
@@ -125,6 +143,7 @@ struct CallFrame {
 };
 
 static_assert(offsetof(Api, error_create) == 48 && offsetof(Api, future_create) == 152);
+static_assert(offsetof(Api, stream_get) == 80 && offsetof(Api, device_ordinal_get) == 184);
 static_assert(offsetof(CallFrame, stage) == 32 && offsetof(CallFrame, args) == 40);
 static_assert(offsetof(CallFrame, results) == 80 && offsetof(CallFrame, attributes) == 120);
 static_assert(offsetof(CallFrame, future) == 168 && sizeof(CallFrame) == 176);

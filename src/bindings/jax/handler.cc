@@ -21,6 +21,12 @@ bool answer_metadata(const CallFrame& frame) {
 
 }  // namespace
 
+// Memory of a GPU.
+extern "C" __attribute__((visibility("default"))) Error* hvd_jax_cuda(CallFrame* frame) {
+  if (answer_metadata(*frame) || frame->stage != hvd::jax::kExecute) return nullptr;
+  return hvd::jax::Call::run_on_gpu(*frame);
+}
+
 // Host memory.
 extern "C" __attribute__((visibility("default"))) Error* hvd_jax_cpu(CallFrame* frame) {
   if (answer_metadata(*frame) || frame->stage != hvd::jax::kExecute) return nullptr;

@@ -68,10 +68,14 @@ def test_every_operation_runs_through_host_memory_where_nccl_is_missing() -> Non
 
 
 def test_completion_may_be_left_to_the_streams() -> None:
-    ended = gpu_job("operations.py", HOROVOD_ENABLE_ASYNC_COMPLETION="1", HOROVOD_BATCH_D2D_MEMCOPIES="0")
+    # And by NCCL alone: this driver takes no kernels of ours.
+    ended = gpu_job(
+        "operations.py", HOROVOD_ENABLE_ASYNC_COMPLETION="1", STANDIN_FAIL="cuModuleLoadData:1:222"
+    )
 
     assert ended.code == 0, ended.output
     assert ended.output.count("OPERATIONS RIGHT") == 2, ended.output
+    assert ended.output.count("KERNELS 0") == 2, ended.output
 
 
 def test_training_with_late_streams_is_that_of_one_process() -> None:
@@ -171,3 +175,10 @@ def test_torch_distributed_reduces_on_the_device() -> None:
 
     assert ended.code == 0, ended.output
     assert ended.output.count("ALL_REDUCE RIGHT") == 2, ended.output
+
+
+def test_the_handler_of_xla_reduces_on_the_device() -> None:
+    ended = gpu_job("jax_handler.py", HOROVOD_ENABLE_ASYNC_COMPLETION="1")
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("HANDLER RIGHT") == 2, ended.output

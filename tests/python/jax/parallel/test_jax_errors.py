@@ -87,4 +87,9 @@ def test_before_init():
 
 def test_other_platforms_are_explained():
     with pytest.raises(NotImplementedError, match="JAX_PLATFORMS=cpu"):
-        jax.jit(hvd.allreduce).trace(jnp.ones(2)).lower(lowering_platforms=("cuda",))
+        jax.jit(hvd.allreduce).trace(jnp.ones(2)).lower(lowering_platforms=("rocm",))
+
+
+def test_programs_of_gpus_call_the_same_target():
+    lowered = jax.jit(hvd.allreduce).trace(jnp.ones(2)).lower(lowering_platforms=("cuda",))
+    assert "@horovod_collective" in lowered.as_text()
