@@ -302,7 +302,7 @@ void Rank::end_internal(Operation& op) {
       std::make_unique<Channel>(*this, channel_options(id), channel_region(job_, id)));
 }
 
-// As Engine::tuned does: the first set leads.
+// As EngineTuning::switched does: the first set leads.
 void Rank::tuned(Channel& channel, const tune::Tuning& tuning) {
   for (const auto& other : channels_) {
     if (other.get() != &channel && channel.id() == 0) other->propose(tuning);
@@ -344,7 +344,7 @@ void Rank::look_at_channels() {
   }
 }
 
-// As Engine::drive does: step, tell sleepers what was published, sleep.
+// As Driver::drive does: step, tell sleepers what was published, sleep.
 void Rank::drive() {
   bool has_rung = false;
   while (!world_.is_over()) {
@@ -360,7 +360,7 @@ void Rank::drive() {
   }
 }
 
-// As Engine::park does: say that we sleep and for what, look once more, sleep until somebody rings.
+// As Driver::park does: say that we sleep and for what, look once more, sleep until somebody rings.
 // Nothing ends a sleep by time here, so a ring that is lost leaves the job stuck.
 bool Rank::park() {
   shm::RankBlock& mine = job_.mine();

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/engine_role.h"
 #include "base/explore.h"
 #include "base/status.h"
 #include "collective/backends/data_plane.h"
@@ -28,6 +29,7 @@
 #include "engine/operation/operation.h"
 #include "engine/operation/role.h"
 #include "engine/operation/statistics.h"
+#include "engine/operation/waiting.h"
 #include "mirror/mirror.h"
 #include "negotiate/slot_table.h"
 #include "reduce/kernels.h"
@@ -47,15 +49,16 @@ class ChannelHost {
   virtual Flight& flight() = 0;
   virtual Statistics& statistics() = 0;
   virtual const std::atomic<trace::Timeline*>& timeline() const = 0;  // null: off
-  // The operation is complete: tell whoever waits. Needs the engine role.
-  virtual void completed(Operation& op) = 0;
+  // The operation is complete: tell whoever waits.
+  virtual void completed(Operation& op) HVD_REQUIRES(engine_role) = 0;
   // Operations are about to end with a failure that is not theirs alone.
   virtual void telling_failure(const Status& status) = 0;
   // Agreed operations that concern the engine itself (process sets). Null: nothing to run.
-  virtual Status begin_internal(const wire::Request& request, Operation& op) = 0;
-  virtual void end_internal(Operation& op) = 0;
-  // This channel is tuned otherwise from the operation on that it runs next. Needs the engine role.
-  virtual void tuned(Channel& channel, const tune::Tuning& tuning) = 0;
+  virtual Status begin_internal(const wire::Request& request, Operation& op)
+      HVD_REQUIRES(engine_role) = 0;
+  virtual void end_internal(Operation& op) HVD_REQUIRES(engine_role) = 0;
+  // This channel is tuned otherwise from the operation on that it runs next.
+  virtual void tuned(Channel& channel, const tune::Tuning& tuning) HVD_REQUIRES(engine_role) = 0;
   // Null where the job has one host.
   virtual mirror::Mirror* mirror() = 0;
   virtual net::Mesh* mesh() = 0;
@@ -96,74 +99,78 @@ class Channel final : private control::Directory {
   int32_t my_rank() const { return rank_of(me()); }
   bool spans_hosts() const { return mirrored_ != nullptr; }
 
-  // ---- submission side: submit lock held ----
+  // ---- submission side ----
   // Checks the submission alone and fills `op`. On failure nothing has changed.
-  Status admit(const Submission& submission, Operation& op);
+  Status admit(const Submission& submission, Operation& op) HVD_REQUIRES(submit_side);
   // The same for a submission that was looked up before.
   Status admit_prepared(const negotiate::SlotPtr& slot, NameState* name,
-                        const Submission& submission, Operation& op);
+                        const Submission& submission, Operation& op) HVD_REQUIRES(submit_side);
   // Enters the operation in the ring of last operations and the timeline, then appends its record.
-  void publish(Operation& op);
+  void publish(Operation& op) HVD_REQUIRES(submit_side);
   // The same in the other order, for a caller that holds the role as well: peers see the record
   // first, the rest is done while it travels.
-  void publish_now(Operation& op);
+  void publish_now(Operation& op) HVD_REQUIRES(submit_side);
   // Anybody who sleeps for these records?
   void ring() {
     if (HVD_UNLIKELY(link_.bell().anybody_sleeps())) ring_sleepers();
   }
 
-  // ---- engine side: role held ----
+  // ---- engine side ----
   enum class Effort { kOne, kAllSmall, kEverything };
   // kOne: one operation or one advance of large work. kAllSmall: all agreed small ones, large ones
   // are left.
-  StepResult step(Effort effort);
+  StepResult step(Effort effort) HVD_REQUIRES(engine_role);
   // A step would find nothing: as long as this holds, one line is read and no function called.
-  bool is_waiting() const {
+  bool is_waiting() const HVD_REQUIRES(engine_role) {
     return mirrored_ == nullptr && order_.waits_for_record() && plane_.is_idle() &&
            !has_overflow_.load(std::memory_order_relaxed);
   }
-  const Status& failure() const { return failure_; }
+  const Status& failure() const HVD_REQUIRES(engine_role) { return failure_; }
   // Waits for something that rings no bell.
-  bool must_poll() const { return !plane_.is_idle() && plane_.current().must_poll(); }
-  bool is_busy() const { return !plane_.is_idle(); }
-  bool has_overflow() const { return has_overflow_.load(std::memory_order_relaxed); }
-  shm::Want want() const;
+  bool must_poll() const HVD_REQUIRES(engine_role) {
+    return !plane_.is_idle() && plane_.current().must_poll();
+  }
+  bool is_busy() const HVD_REQUIRES(engine_role) { return !plane_.is_idle(); }
+  bool has_overflow() const HVD_REQUIRES(engine_role) {
+    return has_overflow_.load(std::memory_order_relaxed);
+  }
+  shm::Want want() const HVD_REQUIRES(engine_role);
   // Ranks that this one waits for in a data phase and that nobody drives are woken.
-  uint64_t ring_late_peers();
-  bool waits_for_driven_peers() const;
+  uint64_t ring_late_peers() HVD_REQUIRES(engine_role);
+  bool waits_for_driven_peers() const HVD_REQUIRES(engine_role);
   // In a data phase, for a member that takes no further part.
-  bool waits_for_closed_member() const;
+  bool waits_for_closed_member() const HVD_REQUIRES(engine_role);
   bool has_leaving_member() const;
   size_t first_closed_member() const;  // 0 if there is none
   // What a leaving member has read may still be on its way to this host.
-  bool lags_behind_leavers() const;
+  bool lags_behind_leavers() const HVD_REQUIRES(engine_role);
   // Descriptors of data streams that the running work waits for.
-  void add_wanted_descriptors(std::vector<pollfd>& out);
+  void add_wanted_descriptors(std::vector<pollfd>& out) HVD_REQUIRES(engine_role);
   // A data stream broke, longer ago than a peer that leaves needs to say so.
-  Status broken_stream(TimePoint now);
+  Status broken_stream(TimePoint now) HVD_REQUIRES(engine_role);
   // The set is removed: nothing more is sent or taken for it.
-  void detach();
+  void detach() HVD_REQUIRES(engine_role);
   // fail_pending, and every later submission fails the same way; peers see that this rank takes no
   // further part.
-  void close(const Status& status);
+  void close(const Status& status) HVD_REQUIRES(engine_role);
   bool is_closed() const { return is_closed_.load(std::memory_order_relaxed); }
   bool is_closed_member(int member) const {
     return board_.closed(member).load(std::memory_order_seq_cst) != 0;
   }
   // Everything pending ends with this status.
-  void fail_pending(const Status& status);
-  Status check_shared_words();
+  void fail_pending(const Status& status) HVD_REQUIRES(engine_role);
+  Status check_shared_words() HVD_REQUIRES(engine_role);
   // Ranks that group the same names differently wait for each other for ever: ends those
   // operations. Looks only if nothing else can be done.
-  void refuse_other_groupings();
+  void refuse_other_groupings() HVD_REQUIRES(engine_role);
 
   // ---- tuning ----
   // What records of this rank say from now on; counts if it is member 0. Each member switches when
   // it runs the first operation whose record says so: at the same place of the order, with nothing
   // to wait for. Any thread.
   void propose(const tune::Tuning& tuning);
-  // In effect here. Needs the role.
-  const tune::Tuning& tuning() const { return tuning_; }
+  // In effect here.
+  const tune::Tuning& tuning() const HVD_REQUIRES(engine_role) { return tuning_; }
   uint32_t default_small_limit() const { return default_small_limit_; }
 
   uint64_t lockstep_count() const { return order_.lockstep_count(); }
@@ -172,13 +179,8 @@ class Channel final : private control::Directory {
   size_t cache_entries() const { return slots_.live_count(); }
   uint64_t wakes_sent() const { return link_.bell().wakes_sent(); }
 
-  // Stall report: names in the streams that are not in all of them. Needs the role.
-  struct Waiting {
-    std::string name;
-    uint64_t ticket;           // tells this submission from the next one of the same name
-    std::vector<int> missing;  // set ranks
-  };
-  std::vector<Waiting> waiting() const;
+  // Stall report: names in the streams that are not in all of them.
+  std::vector<Waiting> waiting() const HVD_REQUIRES(engine_role);
 
  private:
   friend struct explore::Probe;
@@ -189,58 +191,67 @@ class Channel final : private control::Directory {
   void saw_view(int rank, uint32_t view) override;
 
   // submission side
-  Status admit_miss(const Submission& submission, Operation& op);
-  Status take_names(const Submission& submission, Operation& op);
-  void fill_buffers(const Submission& submission, Operation& op);
+  Status admit_miss(const Submission& submission, Operation& op) HVD_REQUIRES(submit_side);
+  Status take_names(const Submission& submission, Operation& op) HVD_REQUIRES(submit_side);
+  void fill_buffers(const Submission& submission, Operation& op) HVD_REQUIRES(submit_side);
   static void fill_all_buffers(const Submission& submission, Operation& op);
-  void note_submission(Operation& op);
-  void append_or_queue(Operation& op);
-  bool has_room();
+  void note_submission(Operation& op) HVD_REQUIRES(submit_side);
+  void append_or_queue(Operation& op) HVD_REQUIRES(submit_side);
+  bool has_room() HVD_REQUIRES(submit_side);
   Status check_own_records();
-  uint32_t watermark();
-  void append_record(Operation& op);
-  void write_payload(Operation& op, control::Record& record, uint32_t index);
-  void write_message(Operation& op, control::Record& record, uint32_t index);
-  bool write_shared_offsets(Operation& op, control::Record& record, uint32_t index);
-  void deposit(const Operation& op, std::byte* to) const;
-  void flush_overflow();
+  uint32_t watermark() HVD_REQUIRES(submit_side);
+  void append_record(Operation& op) HVD_REQUIRES(submit_side);
+  void write_payload(Operation& op, control::Record& record, uint32_t index)
+      HVD_REQUIRES(submit_side);
+  void write_message(Operation& op, control::Record& record, uint32_t index)
+      HVD_REQUIRES(submit_side);
+  bool write_shared_offsets(Operation& op, control::Record& record, uint32_t index)
+      HVD_REQUIRES(submit_side);
+  void deposit(const Operation& op, std::byte* to) const HVD_REQUIRES(submit_side);
+  void flush_overflow() HVD_REQUIRES(submit_side);
   void ring_sleepers();
-  void free_read_messages();
+  void free_read_messages() HVD_REQUIRES(submit_side);
 
   // engine side
-  StepResult step_unguarded(Effort effort);
-  bool run_uniform();
-  bool run_matched();
-  bool run_cached(Operation* op, const negotiate::SlotPtr& slot, std::span<control::Mark> marks);
-  void run_negotiated(std::span<control::Mark> marks);
+  StepResult step_unguarded(Effort effort) HVD_REQUIRES(engine_role);
+  bool run_uniform() HVD_REQUIRES(engine_role);
+  bool run_matched() HVD_REQUIRES(engine_role);
+  bool run_cached(Operation* op, const negotiate::SlotPtr& slot, std::span<control::Mark> marks)
+      HVD_REQUIRES(engine_role);
+  void run_negotiated(std::span<control::Mark> marks) HVD_REQUIRES(engine_role);
   negotiate::SlotPtr adopt_plan(const std::vector<const wire::Request*>& requests,
-                                negotiate::Plan plan);
-  void remember(const negotiate::SlotPtr& slot);
-  void finish_join();
-  void finish_refused();
-  const wire::Request* request_of(int rank, const control::Mark& mark) const;
-  Operation* operation_of(std::span<control::Mark> marks, const negotiate::Slot& slot);
-  void run_small(Operation& op, negotiate::Slot& slot, const std::byte* const* payloads);
-  void run_large(Operation& op, negotiate::Slot& slot, std::span<const control::Mark> marks);
-  void start_work(Operation& op);
-  bool all_share(const negotiate::Slot& slot, std::span<const control::Mark> marks) const;
-  bool map_shared(Operation& op, const negotiate::Slot& slot, std::span<const control::Mark> marks);
-  void finish(Operation& op, const Status& status);
-  void finish_plain(Operation& op);
-  void trace_start(const Operation& op);
-  void trace_ready(const Operation& op);
-  void trace_end(const Operation& op);
+                                negotiate::Plan plan) HVD_REQUIRES(engine_role);
+  void remember(const negotiate::SlotPtr& slot) HVD_REQUIRES(engine_role);
+  void finish_join() HVD_REQUIRES(engine_role);
+  void finish_refused() HVD_REQUIRES(engine_role);
+  static const wire::Request* request_of(int rank, const control::Mark& mark);
+  Operation* operation_of(std::span<control::Mark> marks, const negotiate::Slot& slot)
+      HVD_REQUIRES(engine_role);
+  void run_small(Operation& op, negotiate::Slot& slot, const std::byte* const* payloads)
+      HVD_REQUIRES(engine_role);
+  void run_large(Operation& op, negotiate::Slot& slot, std::span<const control::Mark> marks)
+      HVD_REQUIRES(engine_role);
+  void start_work(Operation& op) HVD_REQUIRES(engine_role);
+  bool all_share(const negotiate::Slot& slot, std::span<const control::Mark> marks) const
+      HVD_REQUIRES(engine_role);
+  bool map_shared(Operation& op, const negotiate::Slot& slot, std::span<const control::Mark> marks)
+      HVD_REQUIRES(engine_role);
+  void finish(Operation& op, const Status& status) HVD_REQUIRES(engine_role);
+  void finish_plain(Operation& op) HVD_REQUIRES(engine_role);
+  void trace_start(const Operation& op) HVD_REQUIRES(engine_role);
+  void trace_ready(const Operation& op) HVD_REQUIRES(engine_role);
+  void trace_end(const Operation& op) HVD_REQUIRES(engine_role);
   // The row of tensor `index` in the timeline.
   static std::string trace_name(const Operation& op, size_t index);
-  void fail(Status status);
-  bool follow_tuning(uint32_t flags) {
+  void fail(Status status) HVD_REQUIRES(engine_role);
+  bool follow_tuning(uint32_t flags) HVD_REQUIRES(engine_role) {
     return HVD_LIKELY((flags & control::kTuningMask) == tuning_bits_) ||
            switch_tuning(flags & control::kTuningMask);
   }
-  bool switch_tuning(uint32_t bits);
+  bool switch_tuning(uint32_t bits) HVD_REQUIRES(engine_role);
   static collective::Cut cut_of(const tune::Tuning& tuning);
   ProgressPolicy progress_of(const Submission& submission) const;
-  StepResult advance_large();
+  StepResult advance_large() HVD_REQUIRES(engine_role);
   std::unique_ptr<collective::hosts::HostLink> make_host_link() const;
   collective::gpu::Options gpu_options() const;
   SetView set_view() const { return {size(), me(), &options_.ranks, crowded_hosts_}; }

@@ -140,7 +140,7 @@ Status Channel::check_own_records() {
   return status;
 }
 
-std::vector<Channel::Waiting> Channel::waiting() const {
+std::vector<Waiting> Channel::waiting() const {
   struct Seen {
     std::string name;
     uint64_t ticket;

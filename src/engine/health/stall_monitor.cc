@@ -13,15 +13,14 @@ double seconds(Nanoseconds span) { return std::chrono::duration<double>(span).co
 
 StallReport StallMonitor::look(TimePoint now, uint32_t set,
                                const std::vector<int32_t>& global_ranks,
-                               const std::vector<Channel::Waiting>& waiting,
-                               const LastDone& last_done) {
+                               const std::vector<Waiting>& waiting, const LastDone& last_done) {
   for (auto& [key, seen] : seen_) {
     if (key.first == set) seen.still_there = false;
   }
   std::map<int, std::vector<std::string>> stalled;  // set rank -> what it misses
   bool shut_down = false;
   Nanoseconds oldest{0};
-  for (const Channel::Waiting& item : waiting) {
+  for (const Waiting& item : waiting) {
     Seen& seen = seen_.try_emplace({set, item.name}, Seen{now}).first->second;
     // The same name submitted again is another wait.
     if (seen.ticket != item.ticket) seen = Seen{now};

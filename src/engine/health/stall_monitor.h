@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/settings.h"
-#include "engine/channel/channel.h"
+#include "engine/operation/waiting.h"
 
 namespace hvd::engine {
 
@@ -29,13 +29,12 @@ class StallMonitor {
         check_time_(settings.stall_check_time),
         shutdown_time_(settings.stall_shutdown_time) {}
 
-  bool is_enabled() const { return enabled_; }
   // Often enough to be in time, seldom enough to cost nothing.
   bool is_due(TimePoint now) const { return enabled_ && now >= next_look_; }
 
   using LastDone = std::function<std::string(int set_rank)>;  // what a rank did last
   StallReport look(TimePoint now, uint32_t set, const std::vector<int32_t>& global_ranks,
-                   const std::vector<Channel::Waiting>& waiting, const LastDone& last_done);
+                   const std::vector<Waiting>& waiting, const LastDone& last_done);
   void looked(TimePoint now) {
     next_look_ = now + std::min<Nanoseconds>(check_time_ / 4, std::chrono::seconds(5));
   }

@@ -19,23 +19,6 @@
 
 namespace hvd::engine {
 
-// Set while a callback of the user runs in this thread: it holds the role there, so it must not
-// wait for it.
-class InCallback {
- public:
-  InCallback() { ++depth_; }
-  ~InCallback() { --depth_; }
-  InCallback(const InCallback&) = delete;
-  InCallback& operator=(const InCallback&) = delete;
-  static Status check(const char* what) {
-    if (depth_ == 0) return Status::ok();
-    return precondition_error(std::string(what) + ": not in a callback, which must not wait");
-  }
-
- private:
-  static inline thread_local int depth_ = 0;
-};
-
 struct SetChange {
   enum class Kind { kMeet, kLeave };
   Kind kind = Kind::kMeet;

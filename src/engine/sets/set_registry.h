@@ -2,7 +2,7 @@
 // Agreed sets are a replicated state machine: every rank applies the same additions and removals in
 // the agreed order of the global set. Removed ids are reused first in, first out. Met sets are
 // those that their members opened among themselves (shm/meeting_table.h): known to members alone,
-// with ids of their own. Changes need the engine role; reading is for any thread.
+// with ids of their own. Reading is for any thread.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/engine_role.h"
 #include "base/status.h"
 #include "base/thread_annotations.h"
 #include "engine/channel/channel.h"
@@ -37,19 +38,22 @@ class SetRegistry {
   };
   // Reserves an id and a region for these (sorted) ranks. EXISTING sets and a full pool are errors,
   // the same on all ranks.
-  Result<Place> reserve(const std::vector<int32_t>& ranks) HVD_EXCLUDES(mutex_);
+  Result<Place> reserve(const std::vector<int32_t>& ranks) HVD_REQUIRES(engine_role)
+      HVD_EXCLUDES(mutex_);
   // Makes a reserved set visible; channel is null on ranks that are not members.
-  void open(const Place& place, std::unique_ptr<Channel> channel) HVD_EXCLUDES(mutex_);
+  void open(const Place& place, std::unique_ptr<Channel> channel) HVD_REQUIRES(engine_role)
+      HVD_EXCLUDES(mutex_);
   // Takes a set away; its channel (if this rank is a member) stays alive until the registry goes.
-  Status remove(int32_t id) HVD_EXCLUDES(mutex_);
+  Status remove(int32_t id) HVD_REQUIRES(engine_role) HVD_EXCLUDES(mutex_);
 
   static int32_t met_id(const shm::MeetingPlace& place) {
     return kFirstMetId + static_cast<int32_t>(place.index);
   }
   void open_met(const shm::MeetingPlace& place, std::unique_ptr<Channel> channel)
-      HVD_EXCLUDES(mutex_);
+      HVD_REQUIRES(engine_role) HVD_EXCLUDES(mutex_);
   // Like remove(). nullopt: no such set.
-  std::optional<shm::MeetingPlace> close_met(int32_t id) HVD_EXCLUDES(mutex_);
+  std::optional<shm::MeetingPlace> close_met(int32_t id) HVD_REQUIRES(engine_role)
+      HVD_EXCLUDES(mutex_);
   bool has_met() const { return met_count_.load(std::memory_order_relaxed) != 0; }
 
   // nullptr: unknown set, or this rank is not a member. One load: the fast path.
@@ -63,13 +67,13 @@ class SetRegistry {
   std::optional<int32_t> find(const std::vector<int32_t>& ranks) const HVD_EXCLUDES(mutex_);
   std::vector<int32_t> ids() const HVD_EXCLUDES(mutex_);      // of agreed sets
   std::vector<int32_t> met_ids() const HVD_EXCLUDES(mutex_);  // of met sets
-  // Channels of this rank, for stepping. Needs the engine role.
-  const std::vector<Channel*>& open_channels() const { return open_; }
+  // Channels of this rank, for stepping.
+  const std::vector<Channel*>& open_channels() const HVD_REQUIRES(engine_role) { return open_; }
 
  private:
   uint64_t find_region(uint64_t bytes) const HVD_REQUIRES(mutex_);
-  void publish(int32_t id, std::unique_ptr<Channel> channel) HVD_REQUIRES(mutex_);
-  void hide(int32_t id) HVD_REQUIRES(mutex_);
+  void publish(int32_t id, std::unique_ptr<Channel> channel) HVD_REQUIRES(mutex_, engine_role);
+  void hide(int32_t id) HVD_REQUIRES(mutex_, engine_role);
 
   struct Set {
     std::vector<int32_t> ranks;
@@ -84,7 +88,7 @@ class SetRegistry {
   std::deque<int32_t> free_ids_ HVD_GUARDED_BY(mutex_);
   int32_t next_id_ HVD_GUARDED_BY(mutex_) = 0;
   std::vector<std::atomic<Channel*>> channels_;  // published by open(), cleared by remove()
-  std::vector<Channel*> open_;
+  std::vector<Channel*> open_ HVD_GUARDED_BY(engine_role);
   std::vector<std::unique_ptr<Channel>> owned_;
 };
 

@@ -16,7 +16,7 @@ class StallMonitorTest : public ::testing::Test {
     return s;
   }
   StallReport look(StallMonitor& monitor, int at_second, uint64_t ticket = 1) {
-    const std::vector<Channel::Waiting> waiting{{"allreduce 'fc1'", ticket, {1}}};
+    const std::vector<Waiting> waiting{{"allreduce 'fc1'", ticket, {1}}};
     return monitor.look(start_ + seconds(at_second), 0, {10, 11}, waiting,
                         [](int) { return std::string("#7 allreduce 'conv'"); });
   }

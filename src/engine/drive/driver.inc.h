@@ -1,12 +1,12 @@
-// engine_wait.inc.h - the waiting loops of Engine, templates shared by its source files. See
-// engine.h.
+// driver.inc.h - the waiting loops of Driver, templates: what is waited for is the caller's. See
+// driver.h.
 #pragma once
 
 #include <sched.h>
 
 #include <algorithm>
 
-#include "engine/engine.h"
+#include "engine/drive/driver.h"
 #include "shm/futex.h"
 
 namespace hvd::engine {
@@ -21,12 +21,12 @@ inline constexpr int kBlindYields = 8;
 inline constexpr int kSpinsPerYield = 16;
 
 template <typename Done>
-void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
+void Driver::drive(Channel& first, const Done& done, Deadline deadline) {
   uint32_t advanced = 0;
   // Once per wait: a new tuning holds from the next one on.
-  const int quick_polls = quick_polls_.load(std::memory_order_relaxed);
-  const int spin_count = spin_count_.load(std::memory_order_relaxed);
-  const int yield_count = yield_count_.load(std::memory_order_relaxed);
+  const int quick_polls = view_.waiting.quick_polls();
+  const int spin_count = view_.waiting.spin_count();
+  const int yield_count = view_.waiting.yield_count();
   for (int idle = 0;;) {
     // Peers that run in step with us answer within these looks, which cost nothing but a load.
     for (int quick = 0; idle == 0 && quick < quick_polls && first.is_waiting(); ++quick)
@@ -43,14 +43,14 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
       idle = 0;
       continue;
     }
-    if (HVD_UNLIKELY(is_broken_.load(std::memory_order_relaxed) || !first.failure().is_ok())) {
-      handle_failures();
+    if (HVD_UNLIKELY(view_.failure.is_broken() || !first.failure().is_ok())) {
+      view_.lookout.handle_failures();
       return;
     }
     ++idle;
     if (idle == 1) {
       // What was published must be visible before anybody is believed to be awake.
-      role_.fence();
+      view_.role.fence();
       first.ring();
       if (deadline.passed()) return;
     }
@@ -59,9 +59,9 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
       if (done()) return;
       continue;
     }
-    if (idle == kLateRingPolls) statistics_.late_rings.add(first.ring_late_peers());
+    if (idle == kLateRingPolls) view_.statistics.late_rings.add(first.ring_late_peers());
     if (idle < spin_count) {
-      if (mirror_ != nullptr && idle % kSpinsPerYield == 0) {
+      if (view_.mirror != nullptr && idle % kSpinsPerYield == 0) {
         sched_yield();  // hvd-net and ranks of other hosts may need this core
       } else {
         cpu_pause();
@@ -74,33 +74,32 @@ void Engine::drive(Channel& first, const Done& done, Deadline deadline) {
       sched_yield();
       continue;
     }
-    statistics_.late_rings.add(first.ring_late_peers());
+    view_.statistics.late_rings.add(first.ring_late_peers());
     if (deadline.passed()) return;
     // What a look before sleeping did (a decision, above all) is told to sleepers like all else.
     if (park(first, done, deadline)) idle = 0;
-    if (is_broken_.load(std::memory_order_relaxed)) {
-      handle_failures();
+    if (view_.failure.is_broken()) {
+      view_.lookout.handle_failures();
       return;
     }
   }
 }
 
-// True: it got something done instead of sleeping, or when nobody rang.
 template <typename Done>
-bool Engine::park(Channel& first, const Done& done, Deadline deadline) {
-  shm::RankBlock& mine = job_->mine();
-  statistics_.parks.add();
+bool Driver::park(Channel& first, const Done& done, Deadline deadline) {
+  shm::RankBlock& mine = job().mine();
+  view_.statistics.parks.add();
   uint64_t want = shm::pack(want_of(first));
   mine.want.store(want, std::memory_order_relaxed);
   mine.park.store(1, std::memory_order_seq_cst);
-  job_->header().parked.fetch_add(1, std::memory_order_seq_cst);
+  job().header().parked.fetch_add(1, std::memory_order_seq_cst);
   // Look again after saying that we sleep. A look may move on to another wait without getting
   // anything done: then say that, and look once more.
   bool work = false;
   for (;;) {
-    role_.fence();
+    view_.role.fence();
     work = step_all(Channel::Effort::kEverything) == StepResult::kAdvanced || done() ||
-           is_broken_.load(std::memory_order_seq_cst);
+           view_.failure.is_broken(std::memory_order_seq_cst);
     const uint64_t fresh = shm::pack(want_of(first));
     if (work || fresh == want) break;
     want = fresh;
@@ -114,29 +113,28 @@ bool Engine::park(Channel& first, const Done& done, Deadline deadline) {
         shm::futex_wait(mine.park, 1, deadline.remaining(is_full ? kOverflowSleep : kLongestSleep));
   if (net_thread_ != nullptr) net_thread_->disarm();
   const bool rung = mine.park.load(std::memory_order_seq_cst) == 0;
-  job_->header().parked.fetch_sub(1, std::memory_order_seq_cst);
+  job().header().parked.fetch_sub(1, std::memory_order_seq_cst);
   mine.park.store(0, std::memory_order_seq_cst);
   if (result != shm::FutexResult::kTimedOut) {
-    if (!work && job_->header().leaving.load(std::memory_order_acquire) != 0)
-      look_after_idle(first);
+    if (!work && job().header().leaving.load(std::memory_order_acquire) != 0) view_.lookout.look();
     return work;
   }
   const bool advanced = step_all(Channel::Effort::kEverything) == StepResult::kAdvanced;
   if (!advanced) {
-    look_after_idle(first);
+    view_.lookout.look();
   } else if (!rung && !is_full) {
-    statistics_.rescued_wakes.add();
+    view_.statistics.rescued_wakes.add();
   }
   return advanced;
 }
 
 template <typename Done>
-Status Engine::wait_until(const Done& done, Channel& first, Deadline deadline) {
+Status Driver::wait_until(const Done& done, Channel& first, Deadline deadline) {
   for (bool first_look = true; !done(); first_look = false) {
     if (!first_look && deadline.passed()) {
       return Status(StatusCode::kTimedOut, "the operation is not complete yet");
     }
-    if (role_.try_take()) {
+    if (view_.role.try_take()) {
       drive(first, done, deadline);
       leave();
     } else {
@@ -147,22 +145,20 @@ Status Engine::wait_until(const Done& done, Channel& first, Deadline deadline) {
 }
 
 template <typename Done>
-void Engine::wait_for_role_holder(const Done& done, Deadline deadline) {
+void Driver::wait_for_role_holder(const Done& done, Deadline deadline) {
   constexpr int kLocalSpins = 2000;
-  const int spins = spin_count_.load(std::memory_order_relaxed) > 0 ? kLocalSpins : 0;
+  const int spins = view_.waiting.spin_count() > 0 ? kLocalSpins : 0;
   for (int i = 0; i < spins; ++i) {
-    if (done() || !role_.is_taken()) return;
+    if (done() || !view_.role.is_taken()) return;
     cpu_pause();
   }
-  local_waiters_.fetch_add(1, std::memory_order_seq_cst);
   // The background thread sleeps with the role only while nobody waits.
-  if (background_sleeps_with_role_.load(std::memory_order_seq_cst)) job_->wake(job_->rank());
-  const uint32_t event = local_event_.load(std::memory_order_seq_cst);
-  if (!done() && role_.is_taken()) {
-    const auto result = shm::futex_wait(local_event_, event, deadline.remaining(kLongestSleep));
-    if (result == shm::FutexResult::kTimedOut && done()) statistics_.rescued_wakes.add();
-  }
-  local_waiters_.fetch_sub(1, std::memory_order_seq_cst);
+  const auto begin = [&] {
+    if (background_sleeps_.load(std::memory_order_seq_cst)) job().wake(job().rank());
+  };
+  const auto is_needless = [&] { return done() || !view_.role.is_taken(); };
+  const auto result = view_.waiters.wait(begin, is_needless, deadline.remaining(kLongestSleep));
+  if (result == shm::FutexResult::kTimedOut && done()) view_.statistics.rescued_wakes.add();
 }
 
 }  // namespace hvd::engine

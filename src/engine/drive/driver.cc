@@ -1,0 +1,108 @@
+#include "engine/drive/driver.h"
+
+#include "engine/drive/driver.inc.h"
+
+namespace hvd::engine {
+
+void Driver::ring_sleepers() {
+  for (Channel* channel : view_.sets.open_channels()) channel->ring();
+}
+
+void Driver::give_role_back() {
+  view_.role.give_back();
+  view_.waiters.notify_if_any();
+  if (HVD_UNLIKELY(job().header().parked.load(std::memory_order_seq_cst) != 0))
+    view_.sets.global().ring();
+}
+
+void Driver::leave() {
+  for (;;) {
+    const uint64_t seen = view_.pending.submitted();
+    bool wake = false;
+    if (HVD_UNLIKELY(seen != view_.pending.finished())) {
+      const StepResult result = step_all(Channel::Effort::kAllSmall);
+      wake = view_.pending.any_background() ||
+             (result == StepResult::kLargeWaiting && view_.waiting.has_idle_cores() &&
+              view_.surroundings.settings.progress != ProgressPolicy::kWaiter);
+    }
+    give_role_back();
+    if (HVD_UNLIKELY(wake)) job().wake_background(job().rank());
+    // Another thread that submitted while we held the role relied on us.
+    if (HVD_LIKELY(view_.pending.submitted(std::memory_order_seq_cst) == seen) ||
+        !view_.role.try_take())
+      return;
+  }
+}
+
+StepResult Driver::step_all(Channel::Effort effort) {
+  const bool pumped = pump();
+  StepResult result = StepResult::kNothing;
+  if (HVD_UNLIKELY(view_.met_sets.any_changes()) && view_.met_sets.settle()) view_.waiters.notify();
+  // By index: an operation of the global set may open or close a channel.
+  for (size_t i = 0; i < view_.sets.open_channels().size(); ++i) {
+    Channel& channel = *view_.sets.open_channels()[i];
+    const StepResult one = channel.step(effort);
+    if (one == StepResult::kAdvanced ||
+        (one == StepResult::kLargeWaiting && result == StepResult::kNothing))
+      result = one;
+    if (HVD_UNLIKELY(!channel.failure().is_ok() && !view_.failure.is_broken())) {
+      view_.failure.fail(channel.failure(), view_.surroundings.rank());
+      view_.lookout.fail_everything(view_.failure.health());
+      return StepResult::kAdvanced;
+    }
+  }
+  if (result == StepResult::kAdvanced) view_.timelines.mark_cycle();
+  return pumped && result == StepResult::kNothing ? StepResult::kAdvanced : result;
+}
+
+void Driver::drain(Deadline deadline) {
+  for (int idle = 0; !view_.failure.is_broken();) {
+    if (step_all(Channel::Effort::kEverything) == StepResult::kAdvanced) {
+      idle = 0;
+      continue;
+    }
+    if (!view_.lookout.is_busy() || deadline.passed() ||
+        view_.lookout.waits_for_somebody_who_left())
+      return;
+    if (++idle < view_.waiting.spin_count()) {
+      cpu_pause();
+    } else {
+      for (Channel* channel : view_.sets.open_channels()) channel->ring_late_peers();
+      park(
+          view_.sets.global(), [] { return false; }, deadline);
+    }
+  }
+}
+
+bool Driver::must_poll() const {
+  const auto& channels = view_.sets.open_channels();
+  return std::any_of(channels.begin(), channels.end(),
+                     [](const Channel* channel)
+                         HVD_REQUIRES(engine_role) { return channel->must_poll(); });
+}
+
+void Driver::arm_net_thread() {
+  std::vector<pollfd> data;
+  for (Channel* channel : view_.sets.open_channels()) channel->add_wanted_descriptors(data);
+  net_thread_->arm(std::move(data));
+}
+
+void Driver::after_submit(bool in_background, bool waiter_only) {
+  if (in_background) {
+    job().wake(job().rank());  // the background thread may sleep with the role
+    job().wake_background(job().rank());
+    return;
+  }
+  if (!view_.role.try_take()) return;
+  const StepResult result = step_all(Channel::Effort::kAllSmall);
+  if (HVD_UNLIKELY(view_.failure.is_broken())) view_.lookout.handle_failures();
+  leave();
+  if (result != StepResult::kLargeWaiting || waiter_only || !view_.waiting.has_idle_cores()) return;
+  // Agreed large work and nobody drives: with a core to spare it can overlap with the caller's
+  // computation.
+  for (int rank = 0; rank < job().size(); ++rank) {
+    if (!job().is_driven(rank)) job().wake_background(rank);
+  }
+}
+
+}  // namespace hvd::engine
