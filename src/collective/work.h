@@ -91,7 +91,6 @@ struct Work {
       nullptr;  // GPU memory: when inputs are ready; null on a member that has joined
   std::vector<int32_t> devices;  // GPU memory: of all members, as they asked
   Backend* backend = nullptr;    // who runs it; set when it is added to an executor
-  void* owner = nullptr;
 
   Run& next_run() {
     if (run_count == runs.size()) runs.emplace_back();

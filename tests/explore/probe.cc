@@ -25,7 +25,7 @@ uint64_t Probe::table_digest(const engine::Channel& channel) {
   for (const auto& [id, slot] : table.live_) live.push_back(slot.get());
   std::sort(live.begin(), live.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
   Digest digest;
-  digest.add(channel.tuning_bits_);
+  digest.add(channel.tuning_.bits_);
   digest.add(table.version_);
   digest.add(table.next_id_);
   for (const negotiate::Slot* slot : live) {
@@ -43,7 +43,7 @@ uint64_t Probe::state_digest(const engine::Channel& channel) {
   digest.add(table_digest(channel));
   for (const auto& slot : channel.slots_.buried_) digest.add(slot->id);
   for (const uint32_t view : channel.slots_.views_) digest.add(view);
-  digest.add(channel.proposal_.load());
+  digest.add(channel.tuning_.proposal());
   digest.add(order.log_mode_);
   digest.add(order.log_index_);
   digest.add(order.resync_after_);
@@ -62,14 +62,14 @@ uint64_t Probe::state_digest(const engine::Channel& channel) {
     for (const auto* pending : stream.open) digest.add(pending == nullptr ? 0 : pending->key);
   }
   for (const auto* pending : order.ready_) digest.add(pending->key);
-  digest.add(channel.tail_.load());
-  digest.add(channel.watermark_);
-  digest.add(channel.overflow_.size());
-  digest.add(channel.finished_);
-  digest.add(channel.agreed_);
-  digest.add(channel.running_.size());
+  digest.add(channel.outbox_.tail());
+  digest.add(channel.outbox_.watermark_);
+  digest.add(channel.outbox_.queue_.size());
+  digest.add(channel.place_.finished);
+  digest.add(channel.place_.agreed);
+  digest.add(channel.works_.running_.size());
   digest.add(channel.link_.step);
-  digest.add(channel.plane_.is_idle());
+  digest.add(channel.works_.is_idle());
   return digest.value();
 }
 

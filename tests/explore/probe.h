@@ -11,7 +11,7 @@ namespace hvd::explore {
 
 struct Probe {
   // Operations agreed so far, and the slot table after them: the same on every rank.
-  static uint32_t agreed(const engine::Channel& channel) { return channel.agreed_; }
+  static uint32_t agreed(const engine::Channel& channel) { return channel.place_.agreed; }
   static uint64_t table_digest(const engine::Channel& channel);
   // Everything of this rank that decides how it goes on.
   static uint64_t state_digest(const engine::Channel& channel);

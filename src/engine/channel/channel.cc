@@ -1,43 +1,13 @@
 // What a channel is made of: its part of the segment, its members here and on other hosts.
+// Publishing.
 #include "engine/channel/channel.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "base/text.h"
+#include "collective/backends/registry.h"
 
 namespace hvd::engine {
-
-namespace {
-
-std::vector<int> ranks_of(const std::vector<int>& members, const std::vector<int32_t>& ranks) {
-  std::vector<int> found;
-  for (const int member : members) found.push_back(ranks[static_cast<size_t>(member)]);
-  return found;
-}
-
-int place_in(const std::vector<int>& members, int member) {
-  return static_cast<int>(std::find(members.begin(), members.end(), member) - members.begin());
-}
-
-// Up to here every rank combines everybody's payload itself. Between hosts each rank's payload goes
-// to every host, so many ranks pay for it sooner.
-uint32_t small_limit_of(const ChannelOptions& options) {
-  if (options.ranks.size() == 2) return 8 << 10;
-  if (!options.spans_hosts()) return 32 << 10;
-  const bool one_per_host =
-      mirror::Members{options.ranks, options.host_of}.hosts().size() == options.ranks.size();
-  return one_per_host && options.ranks.size() <= 8 ? 4 << 10
-                                                   : control::kEagerBytes / control::kRecords - 128;
-}
-
-}  // namespace
-
-std::vector<int> ChannelOptions::members_here() const {
-  std::vector<int> all(ranks.size());
-  std::iota(all.begin(), all.end(), 0);
-  if (host_of.empty()) return all;
-  const int32_t here = host_of[static_cast<size_t>(me)];
-  return mirror::Members{ranks, host_of}.on_host(here);
-}
 
 uint64_t Channel::region_bytes(int size) {
   return align_up(control::Board::region_bytes(size), 4096) +
@@ -49,48 +19,69 @@ Channel::Channel(ChannelHost& host, ChannelOptions options, std::byte* region)
       statistics_(host.statistics()),
       flight_(host.flight()),
       job_(host.job()),
-      timeline_(host.timeline()),
-      options_(std::move(options)),
-      members_here_(options_.members_here()),
-      ranks_here_(ranks_of(members_here_, options_.ranks)),
+      members_(std::move(options)),
       board_(region, size()),
       link_(host.job(), region + align_up(control::Board::region_bytes(size()), 4096),
-            static_cast<int>(members_here_.size()), place_in(members_here_, me()),
-            ranks_here_.data()),
+            static_cast<int>(members_.members_here().size()), members_.my_place_here(),
+            members_.ranks_here().data()),
       host_link_(make_host_link()),
-      plane_(collective::make_backends({link_, host_link_.get(), host.gloo(), gpu_options()})),
-      slots_(options_.cache_capacity, size()),
+      set_(make_set_view()),
+      tuning_(members_.small_limit()),
+      slots_(members_.options().cache_capacity, size()),
+      rows_(members_, flight_, host.timeline()),
+      admission_(members_, tuning_, statistics_),
+      outbox_({members_, set_, job_, board_, slots_, tuning_, mirror_}),
+      works_(collective::make_backends({link_, host_link_.get(), host.gloo(), gpu_options()})),
       order_(board_, host.job(), *this, size(), me(),
-             host_link_ == nullptr ? control::Deciders::kAll : control::Deciders::kFirst),
-      default_small_limit_(small_limit_of(options_)),
-      small_limit_(default_small_limit_),
-      kernels_(kernels()) {
+             host_link_ == nullptr ? control::Deciders::kAll : control::Deciders::kFirst) {
   if (host_link_ == nullptr) return;
+  mirror_ = {host_.mirror(),
+             &host_.mirror()->open({id(),
+                                    members_.options().wire_id,
+                                    board_,
+                                    me(),
+                                    {members_.ranks(), members_.options().host_of}})};
+}
+
+SetView Channel::make_set_view() const {
+  SetView view{size(), me(), &members_.ranks(), nullptr};
+  if (host_link_ == nullptr) return view;
   const collective::hosts::HostLayout& layout = host_link_->layout();
-  if (layout.host_count() < layout.size()) crowded_hosts_ = &layout;
-  mirrored_ = &host_.mirror()->open(
-      {options_.id, options_.wire_id, board_, me(), {options_.ranks, options_.host_of}});
+  if (layout.host_count() < layout.size()) view.hosts = &layout;
+  return view;
 }
 
 collective::gpu::Options Channel::gpu_options() const {
-  collective::gpu::Options options = options_.gpu;
+  collective::gpu::Options options = members_.options().gpu;
   options.size = size();
   options.me = me();
-  options.process_set = static_cast<int32_t>(options_.id);
+  options.process_set = static_cast<int32_t>(id());
   return options;
 }
 
 std::unique_ptr<collective::hosts::HostLink> Channel::make_host_link() const {
-  if (!options_.spans_hosts()) return nullptr;
+  const ChannelOptions& options = members_.options();
+  if (!options.spans_hosts()) return nullptr;
   return std::make_unique<collective::hosts::HostLink>(
       *host_.mesh(),
       collective::hosts::HostLinkOptions{
-          collective::hosts::HostLayout::of({options_.host_of.begin(), options_.host_of.end()}),
-          me(), options_.wire_id, options_.ranks});
+          collective::hosts::HostLayout::of({options.host_of.begin(), options.host_of.end()}), me(),
+          options.wire_id, options.ranks});
 }
 
-Channel::~Channel() {
-  for (const auto& [index, message] : messages_) job_.arena().forget(message);
+void Channel::publish(Operation& op) {
+  note_submission(op);
+  outbox_.append_or_queue(op);
+}
+
+void Channel::publish_now(Operation& op) {
+  outbox_.append_or_queue(op);
+  note_submission(op);
+}
+
+void Channel::ring_sleepers() {
+  link_.bell().wake_for_records(id(),
+                                [&](uint32_t index) { return board_.present_everywhere(index); });
 }
 
 }  // namespace hvd::engine

@@ -1,7 +1,7 @@
 // Ranks that group the same names differently. A name is in flight once per rank, so if one rank
 // has it in a group and another alone (or in another group), neither can ever submit what the other
 // waits for. Found from the records that were read; the decision log ends them one by one, so that
-// all ranks forget the same records at the same place. Needs the engine role.
+// all ranks forget the same records at the same place.
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -96,14 +96,13 @@ void Channel::finish_refused() {
   const int rank = order_.refused_rank();
   const control::Mark& mark = order_.marks()[static_cast<size_t>(rank)];
   const wire::Request* request = request_of(rank, mark);
-  const auto global = [&](int member) { return options_.ranks[static_cast<size_t>(member)]; };
   std::string other;
-  order_.for_open([&](int r, const control::Mark& open, uint64_t) {
+  order_.for_open([&](int r, const control::Mark& open, uint64_t) HVD_REQUIRES(engine_role) {
     const wire::Request* theirs = request_of(r, open);
     if (request == nullptr || theirs == nullptr || !share_a_name(*request, *theirs)) return;
-    if (r != rank && other.empty()) other = grouping_text(global(r), *theirs);
+    if (r != rank && other.empty()) other = grouping_text(rank_of(r), *theirs);
     if (r == me() && rank != me()) {
-      other_groupings_.try_emplace(open.index, grouping_text(global(rank), *request));
+      other_groupings_.try_emplace(open.index, grouping_text(rank_of(rank), *request));
     }
   });
   if (rank == me()) {

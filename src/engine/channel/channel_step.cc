@@ -1,4 +1,4 @@
-// The engine side of a channel: takes what is agreed and runs it. Needs the engine role throughout.
+// The engine side of a channel: takes what is agreed and runs it.
 #include <algorithm>
 #include <cstring>
 
@@ -19,7 +19,7 @@ using negotiate::SlotPtr;
 
 void Channel::fail(Status status) {
   if (failure_.is_ok()) {
-    failure_ = Status(status.code(), concat("process set ", options_.id, ": ", status.message()));
+    failure_ = Status(status.code(), concat("process set ", id(), ": ", status.message()));
   }
 }
 
@@ -34,10 +34,10 @@ StepResult Channel::step(Effort effort) {
 
 StepResult Channel::step_unguarded(Effort effort) {
   if (HVD_UNLIKELY(is_closed())) return StepResult::kNothing;
-  if (HVD_UNLIKELY(has_overflow_.load(std::memory_order_relaxed))) {
+  if (HVD_UNLIKELY(outbox_.has_queue())) {
     {
       SubmitGuard guard(host_.submit_lock());
-      flush_overflow();
+      outbox_.flush();
     }
     ring();
   }
@@ -46,7 +46,7 @@ StepResult Channel::step_unguarded(Effort effort) {
     schedule_point(kNextOperation);
     const Look look = order_.next();
     // Decisions of this rank go to the other hosts before it acts on them.
-    if (HVD_UNLIKELY(mirrored_ != nullptr && me() == 0 && order_.is_in_log_mode())) flush_mirror();
+    if (HVD_UNLIKELY(mirror_.is_open() && me() == 0 && order_.is_in_log_mode())) mirror_.flush();
     if (look == Look::kNothing) break;
     if (look == Look::kFailed) {
       fail(order_.failure());
@@ -62,24 +62,17 @@ StepResult Channel::step_unguarded(Effort effort) {
       finish_join();
     }
     result = StepResult::kAdvanced;
-    if (effort == Effort::kOne && plane_.is_idle()) return result;
+    if (effort == Effort::kOne && works_.is_idle()) return result;
   }
-  if (plane_.is_idle() || !failure_.is_ok()) return result;
+  if (works_.is_idle() || !failure_.is_ok()) return result;
   if (effort == Effort::kAllSmall) return StepResult::kLargeWaiting;
   return advance_large() == StepResult::kAdvanced ? StepResult::kAdvanced : result;
 }
 
 StepResult Channel::advance_large() {
-  const collective::Progress progress = plane_.advance(done_works_);
-  const bool finished_some = !done_works_.empty();
-  for (collective::Work* work : done_works_) {
-    auto& op = *static_cast<Operation*>(work->owner);
-    std::erase(running_, &op);
-    finish(op, work->status.is_ok() ? op.status : work->status);
-  }
-  done_works_.clear();
-  return progress == collective::Progress::kBlocked && !finished_some ? StepResult::kNothing
-                                                                      : StepResult::kAdvanced;
+  const auto end = [this](Operation& op, const Status& status)
+                       HVD_REQUIRES(engine_role) { finish(op, status); };
+  return works_.advance(end) ? StepResult::kAdvanced : StepResult::kNothing;
 }
 
 std::optional<control::SlotIdentity> Channel::identify(uint32_t slot) {
@@ -94,19 +87,19 @@ void Channel::saw_view(int rank, uint32_t view) {
 
 // Lockstep, all ranks name the same slot: the fast path.
 bool Channel::run_uniform() {
-  Operation* op = own_[order_.index_of(me()) % control::kRecords];
+  Operation* op = outbox_.operation(order_.index_of(me()));
   if (HVD_UNLIKELY(op == nullptr || op->slot == nullptr || op->slot->id != order_.slot())) {
     fail(corrupted(concat("record ", order_.index_of(me()), " of this rank is not what it wrote")));
     return false;
   }
   if (HVD_UNLIKELY(!follow_tuning(order_.record_of(0).flags))) return false;
   Slot& slot = *op->slot;
-  slot.last_used = ++agreed_;
-  if (slot.is_unnamed) ++unnamed_agreed_[static_cast<size_t>(slot.kind())];
+  slot.last_used = ++place_.agreed;
+  if (slot.is_unnamed) ++place_.unnamed[static_cast<size_t>(slot.kind())];
   const int ranks = size();
   const bool check_views = slots_.has_buried();
   const std::byte* payloads[shm::kMaxRanks];
-  bool deposited = slot.is_small(small_limit_);
+  bool deposited = slot.is_small(tuning_.small_limit());
   bool shared = slot.may_share;
   for (int rank = 0; rank < ranks; ++rank) {
     const Record& record = order_.record_of(rank);
@@ -122,16 +115,16 @@ bool Channel::run_uniform() {
     }
     if (deposited && HVD_UNLIKELY(record.length != slot.deposit_of[static_cast<size_t>(rank)] ||
                                   (record.length > 0 && payloads[rank] == nullptr))) {
-      fail(corrupted(concat("record ", order_.index_of(rank), " of rank ",
-                            options_.ranks[static_cast<size_t>(rank)], " deposits ", record.length,
-                            " bytes, expected ", slot.deposit_of[static_cast<size_t>(rank)])));
+      fail(corrupted(concat("record ", order_.index_of(rank), " of rank ", rank_of(rank),
+                            " deposits ", record.length, " bytes, expected ",
+                            slot.deposit_of[static_cast<size_t>(rank)])));
       return false;
     }
   }
   if (HVD_LIKELY(deposited)) {
     if (HVD_LIKELY(slot.is_plain && slot.plain_count > 0 && op->buffers[0].output != nullptr &&
                    !op->is_traced)) {
-      run_plain_allreduce(*op, slot, set_view(), payloads);
+      run_plain_allreduce(*op, slot, set_, payloads);
       statistics_.small_operations.add();
       order_.consume();
       finish_plain(*op);
@@ -156,7 +149,7 @@ bool Channel::run_uniform() {
 }
 
 bool Channel::run_matched() {
-  ++agreed_;
+  ++place_.agreed;
   const std::span<Mark> marks = order_.marks();
   if (marks[0].present && HVD_UNLIKELY(!follow_tuning(marks[0].flags))) return false;
   const Mark* first = nullptr;
@@ -172,8 +165,8 @@ bool Channel::run_matched() {
                       (!order_.anybody_joined() || slot->kind() == wire::Kind::kAllreduce ||
                        slot->kind() == wire::Kind::kAdasum);
   if (usable) {
-    slot->last_used = agreed_;
-    if (slot->is_unnamed) ++unnamed_agreed_[static_cast<size_t>(slot->kind())];
+    slot->last_used = place_.agreed;
+    if (slot->is_unnamed) ++place_.unnamed[static_cast<size_t>(slot->kind())];
     run_cached(operation_of(marks, *slot), slot, marks);
   } else {
     run_negotiated(marks);
@@ -186,8 +179,8 @@ bool Channel::run_matched() {
 Operation* Channel::operation_of(std::span<Mark> marks, const Slot& slot) {
   const Mark& mine = marks[static_cast<size_t>(me())];
   if (mine.present) {
-    return static_cast<Operation*>(mine.local != nullptr ? mine.local
-                                                         : own_[mine.index % control::kRecords]);
+    return mine.local != nullptr ? static_cast<Operation*>(mine.local)
+                                 : outbox_.operation(mine.index);
   }
   auto* op = new Operation();  // NOLINT: deleted in finish()
   op->is_shadow = true;
@@ -199,14 +192,14 @@ bool Channel::run_cached(Operation* op, const SlotPtr& slot_ptr, std::span<Mark>
   Slot& slot = *slot_ptr;
   op->slot = slot_ptr;
   const std::byte* payloads[shm::kMaxRanks];
-  bool deposited = slot.is_small(small_limit_);
+  bool deposited = slot.is_small(tuning_.small_limit());
   for (int rank = 0; rank < size(); ++rank) {
     const Mark& mark = marks[static_cast<size_t>(rank)];
     payloads[rank] = mark.payload;
     if (!mark.present) continue;
     if ((mark.flags & (control::kSharedBuffers | control::kNoPayload)) != 0) deposited = false;
     if (deposited && mark.payload_bytes != slot.deposit_of[static_cast<size_t>(rank)]) {
-      running_.push_back(op);
+      works_.hold(*op);
       fail(corrupted(concat("record ", mark.index, " of member ", rank, " deposits ",
                             mark.payload_bytes, " bytes, expected ",
                             slot.deposit_of[static_cast<size_t>(rank)])));
@@ -234,10 +227,10 @@ void Channel::run_negotiated(std::span<Mark> marks) {
     }
     any = requests[rank];
   }
-  uint64_t& unnamed = unnamed_agreed_[static_cast<size_t>(any->kind)];
+  uint64_t& unnamed = place_.unnamed[static_cast<size_t>(any->kind)];
   const bool is_unnamed = any->tensors.empty() || any->tensors[0].name.empty();
   if (is_unnamed) ++unnamed;
-  auto plan = negotiate::validate({requests, options_.ranks, unnamed});
+  auto plan = negotiate::validate({requests, ranks(), unnamed});
   if (!plan) {
     const Mark& mine = marks[static_cast<size_t>(me())];
     if (mine.present) finish(*operation_of(marks, Slot{}), plan.status());
@@ -245,12 +238,11 @@ void Channel::run_negotiated(std::span<Mark> marks) {
   }
   const SlotPtr slot = adopt_plan(requests, std::move(*plan));
   Operation* op = operation_of(marks, *slot);
-  if (op->is_traced) trace_ready(*op);
+  if (op->is_traced) rows_.ready(*op);
   op->slot = slot;
   if (slot->kind() == wire::Kind::kProcessSetAdd || slot->kind() == wire::Kind::kProcessSetRemove) {
     const Status status = host_.begin_internal(*any, *op);
     if (!status.is_ok() || !op->work.leader_action) return finish(*op, status);
-    op->work.owner = op;
     start_work(*op);
   } else if (slot->kind() == wire::Kind::kBarrier) {
     finish(*op, Status::ok());
@@ -279,8 +271,8 @@ SlotPtr Channel::adopt_plan(const std::vector<const wire::Request*>& requests,
   slot->plan = std::move(plan);
   slot->is_unnamed = any.tensors.empty() || any.tensors[0].name.empty();
   slot->key = slot->is_unnamed ? signature_hash(slot->request_of(me())) : control::key_of(any, 0);
-  derive(*slot, set_view(), default_small_limit_);
-  slot->may_share = slot->may_share && plane_.can_run(collective::WorkKind::kReduceShared);
+  derive(*slot, set_, tuning_.default_small_limit());
+  slot->may_share = slot->may_share && works_.plane().can_run(collective::WorkKind::kReduceShared);
   const bool internal =
       any.kind == wire::Kind::kProcessSetAdd || any.kind == wire::Kind::kProcessSetRemove;
   if (all_here && !internal && slots_.capacity() > 0) remember(slot);
@@ -291,18 +283,10 @@ void Channel::remember(const SlotPtr& slot) {
   const uint64_t evictions_before = slots_.evictions();
   {
     SubmitGuard guard(host_.submit_lock());
-    for (const SlotPtr& evicted : slots_.insert(slot, agreed_)) names_.forget(*evicted);
-    const auto& tensors = slot->requests[0].tensors;
-    if (slot->is_unnamed) {
-      names_.set_unnamed(slot->key, slot);
-    } else if (tensors.size() > 1) {
-      names_.set_group(slot->key, slot);
-    } else if (NameState* state = names_.find_or_add(tensors[0].name, slot->key)) {
-      state->slot = slot;
-    }
+    admission_.learn(slot, slots_.insert(slot, place_.agreed));
   }
   if (slots_.evictions() != evictions_before && evictions_before == 0) {
-    HVD_LOG(kWarning, "response cache of process set ", options_.id,
+    HVD_LOG(kWarning, "response cache of process set ", id(),
             " is full (HOROVOD_CACHE_CAPACITY=", slots_.capacity(),
             "): entries are evicted from now on, which makes operations slower");
   }
@@ -310,7 +294,7 @@ void Channel::remember(const SlotPtr& slot) {
 
 void Channel::run_small(Operation& op, Slot& slot, const std::byte* const* payloads) {
   if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
-  run_small_operation(op, slot, set_view(), payloads);
+  run_small_operation(op, slot, set_, payloads);
   statistics_.small_operations.add();
   finish(op, op.status);
 }
@@ -324,11 +308,11 @@ bool Channel::all_share(const Slot& slot, std::span<const Mark> marks) const {
 
 void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) {
   flight_.set_state(op.flight, FlightState::kRunning);
-  build_work(op, slot, set_view());
+  build_work(op, slot, set_);
   if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
   if (all_share(slot, marks)) {
     if (!map_shared(op, slot, marks)) {
-      running_.push_back(&op);  // ends with the channel
+      works_.hold(op);
       return;
     }
     statistics_.shared_operations.add();
@@ -338,15 +322,29 @@ void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) 
   start_work(op);
 }
 
-// All members choose the same backend, or find alike that there is none.
 void Channel::start_work(Operation& op) {
-  running_.push_back(&op);
   // Part of the work, not of the channel: it may begin when the channel is tuned otherwise again.
-  op.work.cut = cut_of(tuning_);
-  if (const Status status = plane_.add(op.work); HVD_UNLIKELY(!status.is_ok())) {
-    std::erase(running_, &op);
-    finish(op, status);
+  op.work.cut = ChannelTuning::cut_of(tuning_.now());
+  if (const Status status = works_.add(op); HVD_UNLIKELY(!status.is_ok())) finish(op, status);
+}
+
+// False: no member can have written this.
+bool Channel::switch_tuning(uint32_t bits) {
+  const auto tuning = tune::decode(bits >> control::kTuningShift);
+  if (!tuning) {
+    fail(corrupted(concat("a record of rank ", rank_of(0), ": ", tuning.status().message())));
+    return false;
   }
+  {
+    SubmitGuard guard(host_.submit_lock());
+    tuning_.switch_to(*tuning, bits);
+  }
+  host_.tuned(*this, tuning_.now());
+  return true;
+}
+
+void Channel::trace_start(const Operation& op) {
+  rows_.started(op, op.use.device < 0 ? std::string_view("SHM") : works_.plane().activity(op.work));
 }
 
 // Turns the offsets that all ranks sent into addresses here.
@@ -366,8 +364,7 @@ bool Channel::map_shared(Operation& op, const Slot& slot, std::span<const Mark> 
         }
         if (address == nullptr) {
           fail(corrupted(concat("allreduce '", tensors[t].name, "': the shared buffer of rank ",
-                                options_.ranks[static_cast<size_t>(rank)],
-                                " lies outside its memory")));
+                                rank_of(rank), " lies outside its memory")));
           return false;
         }
         op.work.shared.push_back(address);
@@ -381,15 +378,11 @@ void Channel::finish_join() {
   Operation* op = nullptr;
   {
     SubmitGuard guard(host_.submit_lock());
-    std::swap(op, join_operation_);
-    is_joining_ = false;
-    // What the others agreed on meanwhile counts here too, so that numbers stay equal.
-    for (size_t kind = 0; kind < unnamed_submitted_.size(); ++kind)
-      unnamed_submitted_[kind] = std::max(unnamed_submitted_[kind], unnamed_agreed_[kind]);
+    op = admission_.end_join(place_.unnamed);
   }
   if (op == nullptr)
     return fail(corrupted("all ranks are said to have joined, but this one did not"));
-  op->number = options_.ranks[static_cast<size_t>(order_.last_joined())];
+  op->number = rank_of(order_.last_joined());
   finish(*op, Status::ok());
 }
 
@@ -398,13 +391,14 @@ void Channel::finish_plain(Operation& op) {
   statistics_.operations.add();
   statistics_.bytes.add(op.bytes);
   flight_.set_state(op.flight, FlightState::kDone);
-  if (op.name != nullptr) {
-    op.name->in_flight.store(false, std::memory_order_relaxed);
-  } else {
-    for (NameState* state : op.names) state->in_flight.store(false, std::memory_order_relaxed);
-  }
-  ++finished_;
+  free_names(op);
+  ++place_.finished;
   host_.completed(op);
+}
+
+void Channel::free_names(const Operation& op) {
+  if (HVD_LIKELY(op.name != nullptr)) op.name->in_flight.store(false, std::memory_order_relaxed);
+  for (NameState* state : op.names) state->in_flight.store(false, std::memory_order_relaxed);
 }
 
 void Channel::finish(Operation& op, const Status& status) {
@@ -420,41 +414,34 @@ void Channel::finish(Operation& op, const Status& status) {
     op.is_used_up = true;
   }
   flight_.end(op.flight, status.is_ok() ? FlightState::kDone : FlightState::kFailed);
-  if (HVD_UNLIKELY(op.is_traced)) trace_end(op);
-  if (HVD_LIKELY(op.name != nullptr)) op.name->in_flight.store(false, std::memory_order_relaxed);
-  for (NameState* state : op.names) state->in_flight.store(false, std::memory_order_relaxed);
+  if (HVD_UNLIKELY(op.is_traced)) rows_.ended(op);
+  free_names(op);
   if (HVD_UNLIKELY(op.request != nullptr && !op.is_unnamed)) {
     SubmitGuard guard(host_.submit_lock());
-    if (op.name != nullptr) names_.forget_if_idle(op.name);
-    for (NameState* state : op.names) names_.forget_if_idle(state);
+    admission_.forget_names(op);
   }
   if (op.kind == wire::Kind::kProcessSetAdd || op.kind == wire::Kind::kProcessSetRemove)
     host_.end_internal(op);
-  ++finished_;
+  ++place_.finished;
   host_.completed(op);
 }
 
 void Channel::fail_pending(const Status& status) {
-  plane_.abandon();
   std::vector<Operation*> all;
   const auto collect = [&](Operation* op) {
     if (op != nullptr && !op->is_done() && std::find(all.begin(), all.end(), op) == all.end())
       all.push_back(op);
   };
-  for (Operation* op : running_) collect(op);
-  running_.clear();
+  for (Operation* op : works_.abandon()) collect(op);
   for (void* op : order_.pending_locals()) collect(static_cast<Operation*>(op));
   {
     SubmitGuard guard(host_.submit_lock());
-    for (uint32_t index = order_.next_own(); index != tail_.load(std::memory_order_relaxed);
-         ++index)
-      collect(own_[index % control::kRecords]);
-    for (Operation* op : overflow_) collect(op);
-    overflow_.clear();
-    has_overflow_.store(false, std::memory_order_relaxed);
-    join_operation_ = nullptr;
-    is_joining_ = false;
-    order_.abandon(tail_.load(std::memory_order_relaxed));
+    const uint32_t tail = outbox_.tail();
+    for (uint32_t index = order_.next_own(); index != tail; ++index)
+      collect(outbox_.operation(index));
+    for (Operation* op : outbox_.take_queue()) collect(op);
+    admission_.forget_join();
+    order_.abandon(tail);
   }
   if (!all.empty()) host_.telling_failure(status);
   for (Operation* op : all) finish(*op, status);

@@ -507,7 +507,6 @@ void build_work(Operation& op, const Slot& slot, const SetView& set) {
       op.work.exchanges.back().out = static_cast<std::byte*>(op.buffers[t].output);
     }
   }
-  op.work.owner = &op;
   if (slot.requests[0].device < 0) return;
   op.work.device = {DeviceKind::kGpu, op.use.device};
   op.work.use = op.is_shadow ? nullptr : &op.use;
