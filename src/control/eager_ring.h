@@ -1,6 +1,6 @@
 // eager_ring.h - space in this rank's eager ring, taken in record order and given back when all
 // peers have consumed the record. Stays within a small soft end while peers keep up, so that
-// payloads stay in cache. Needs the submit lock.
+// payloads stay in cache.
 #pragma once
 
 #include <algorithm>

@@ -506,7 +506,7 @@ Status Order::identify(int rank, Mark& mark) {
     return corrupted(concat("record ", mark.index, " of member ", rank, " names slot ", mark.slot,
                             ", which does not exist"));
   }
-  mark.slot_owner = identity->owner;
+  mark.slot_owner = identity->slot;
   mark.slot_key = identity->key;
   mark.slot_is_unnamed = identity->is_unnamed;
   mark.slot_kind = identity->kind;
@@ -533,8 +533,8 @@ Status Order::read_marks(std::span<Mark> marks) const {
   return Status::ok();
 }
 
-std::vector<void*> Order::pending_locals() const {
-  std::vector<void*> locals;
+std::vector<LocalOperation*> Order::pending_locals() const {
+  std::vector<LocalOperation*> locals;
   for (const Pending* pending : streams_[static_cast<size_t>(me_)].open) {
     if (pending != nullptr) locals.push_back(pending->marks[static_cast<size_t>(me_)].local);
   }

@@ -53,8 +53,7 @@
 // Orders: seq: release / acquire. Log: CAS seq_cst, read acquire; what the decider had seen is
 // visible to whoever reads its entry. low and log_seen: release / acquire.
 //
-// Needs the engine role. Never blocks. Contents of records are distrusted: nonsense ends in a
-// Status.
+// Never blocks. Contents of records are distrusted: nonsense ends in a Status.
 #pragma once
 
 #include <array>
@@ -67,9 +66,11 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/engine_role.h"
 #include "base/explore.h"
 #include "base/status.h"
 #include "control/board.h"
+#include "negotiate/slot_table.h"
 #include "shm/job.h"
 #include "wire/request.h"
 
@@ -80,19 +81,25 @@ struct SlotIdentity {
   uint64_t key;
   bool is_unnamed;
   wire::Kind kind;
-  std::shared_ptr<void> owner;  // keeps what is behind the slot while a record that names it waits
+  negotiate::SlotPtr slot;  // stays while a record that names it waits
 };
+// An operation of this rank; the engine knows what it really is.
+class LocalOperation {
+ protected:
+  ~LocalOperation() = default;
+};
+
 // The slot table and the operations of this rank, which the engine owns.
 class Directory {
  public:
   virtual ~Directory() = default;
-  virtual std::optional<SlotIdentity> identify(uint32_t slot) = 0;
+  virtual std::optional<SlotIdentity> identify(uint32_t slot) HVD_REQUIRES(engine_role) = 0;
   // The local operation behind record `index` of this rank's own stream.
-  virtual void* local_operation(uint32_t index) = 0;
+  virtual LocalOperation* local_operation(uint32_t index) HVD_REQUIRES(engine_role) = 0;
   // The version of the slot table here.
-  virtual uint32_t version() const = 0;
+  virtual uint32_t version() const HVD_REQUIRES(engine_role) = 0;
   // A record of `rank` with this view was read, and all before it.
-  virtual void saw_view(int rank, uint32_t view) = 0;
+  virtual void saw_view(int rank, uint32_t view) HVD_REQUIRES(engine_role) = 0;
 };
 
 uint64_t key_of(const wire::Request& request, uint64_t unnamed_number);
@@ -107,11 +114,11 @@ struct Mark {
   uint32_t payload_bytes = 0;
   std::unique_ptr<wire::Request> request;  // of a record that names no slot
   std::vector<std::byte> spilled;          // owns the payload of a record that was copied out
-  std::shared_ptr<void> slot_owner;        // what the directory said is behind the slot:
+  negotiate::SlotPtr slot_owner;           // what the directory said is behind the slot:
   uint64_t slot_key = 0;
   bool slot_is_unnamed = false;
   wire::Kind slot_kind = wire::Kind::kAllreduce;
-  void* local = nullptr;  // own rank: the operation
+  LocalOperation* local = nullptr;  // own rank: the operation
 };
 
 enum class Look {
@@ -134,14 +141,14 @@ class Order {
 
   // Looks for the next operation. After kUniform or kMatched the caller takes what it needs, then
   // calls consume().
-  Look next() {
+  Look next() HVD_REQUIRES(engine_role) {
     if (HVD_LIKELY(!log_mode_)) {
       const Look look = next_in_lockstep();
       if (HVD_LIKELY(!log_mode_)) return look;
     }
     return next_in_log();
   }
-  void consume() {
+  void consume() HVD_REQUIRES(engine_role) {
     if (HVD_UNLIKELY(consumes_slowly_)) return consume_slowly();
     for (int rank = 0; rank < size_; ++rank) {
       Head& head = heads_[static_cast<size_t>(rank)];
@@ -152,55 +159,63 @@ class Order {
   }
 
   // Lockstep, and the record that was missing is still not there.
-  bool waits_for_record() const {
+  bool waits_for_record() const HVD_REQUIRES(engine_role) {
     return !log_mode_ && !heads_[static_cast<size_t>(missing_)].is_there();
   }
-  uint32_t slot() const { return slot_; }
-  Record& record_of(int rank) const { return *heads_[static_cast<size_t>(rank)].record; }
-  uint32_t index_of(int rank) const { return heads_[static_cast<size_t>(rank)].index; }
-  std::span<Mark> marks() { return marks_; }
-  int last_joined() const { return last_joined_; }
-  int refused_rank() const { return refused_rank_; }
+  uint32_t slot() const HVD_REQUIRES(engine_role) { return slot_; }
+  Record& record_of(int rank) const HVD_REQUIRES(engine_role) {
+    return *heads_[static_cast<size_t>(rank)].record;
+  }
+  uint32_t index_of(int rank) const HVD_REQUIRES(engine_role) {
+    return heads_[static_cast<size_t>(rank)].index;
+  }
+  std::span<Mark> marks() HVD_REQUIRES(engine_role) { return marks_; }
+  int last_joined() const HVD_REQUIRES(engine_role) { return last_joined_; }
+  int refused_rank() const HVD_REQUIRES(engine_role) { return refused_rank_; }
 
-  bool is_in_log_mode() const { return log_mode_; }
+  bool is_in_log_mode() const HVD_REQUIRES(engine_role) { return log_mode_; }
   // Log mode, everything complete is decided, and something is left over.
-  bool is_stuck() const {
+  bool is_stuck() const HVD_REQUIRES(engine_role) {
     return log_mode_ && ready_.empty() && refusals_.empty() && !table_.empty();
   }
   // Log mode: fn(rank, mark, key) for each record that was read and is undecided.
   template <typename Fn>
-  void for_open(const Fn& fn) const;
+  void for_open(const Fn& fn) const HVD_REQUIRES(engine_role);
   // Records (rank, index) that can never be agreed: the log will say so, unless they are completed
   // before.
-  void refuse(std::vector<std::pair<int, uint32_t>> records) { refusals_ = std::move(records); }
-  const Status& failure() const { return failure_; }
-  bool has_joined(int rank) const { return joined_[static_cast<size_t>(rank)]; }
-  bool anybody_joined() const { return joined_count_ > 0; }
+  void refuse(std::vector<std::pair<int, uint32_t>> records) HVD_REQUIRES(engine_role) {
+    refusals_ = std::move(records);
+  }
+  const Status& failure() const HVD_REQUIRES(engine_role) { return failure_; }
+  bool has_joined(int rank) const HVD_REQUIRES(engine_role) {
+    return joined_[static_cast<size_t>(rank)];
+  }
+  bool anybody_joined() const HVD_REQUIRES(engine_role) { return joined_count_ > 0; }
   // kMatched, but as good as kUniform: the records of other ranks may show it as such to them.
-  bool is_uniform_match() const { return is_uniform_match_; }
+  bool is_uniform_match() const HVD_REQUIRES(engine_role) { return is_uniform_match_; }
 
   // Lockstep: the records of all ranks in full.
-  Status read_marks(std::span<Mark> marks) const;
+  Status read_marks(std::span<Mark> marks) const HVD_REQUIRES(engine_role);
   // The first record of the own stream that was not looked at.
-  uint32_t next_own() const {
+  uint32_t next_own() const HVD_REQUIRES(engine_role) {
     return log_mode_ ? streams_[static_cast<size_t>(me_)].scanned : index_of(me_);
   }
   // Own operations that were looked at and not agreed.
-  std::vector<void*> pending_locals() const;
+  std::vector<LocalOperation*> pending_locals() const HVD_REQUIRES(engine_role);
   // Forgets everything; the own stream counts as read up to `tail`. Only after a failure.
-  void abandon(uint32_t tail);
+  void abandon(uint32_t tail) HVD_REQUIRES(engine_role);
   // fn(mark) for each record of `rank` that is not agreed yet, as far as it can be read. Only those
   // that were read before hold what is behind their slot.
   template <typename Fn>
-  void for_unagreed(int rank, const Fn& fn) const;
+  void for_unagreed(int rank, const Fn& fn) const HVD_REQUIRES(engine_role);
 
   // What to sleep for: the next record of all ranks, or anything in log mode.
-  shm::Want want(uint32_t channel) const;
+  shm::Want want(uint32_t channel) const HVD_REQUIRES(engine_role);
   // A rank whose record is missing (lockstep), -1 if unknown.
-  int missing_rank() const { return log_mode_ ? -1 : missing_; }
+  int missing_rank() const HVD_REQUIRES(engine_role) { return log_mode_ ? -1 : missing_; }
   // Are the words read next plausible, and those that this rank alone writes what it wrote? For
   // slow paths.
-  Status check() const;
+  Status check() const HVD_REQUIRES(engine_role);
 
   uint64_t lockstep_count() const { return lockstep_count_.load(std::memory_order_relaxed); }
   uint64_t log_count() const { return log_count_.load(std::memory_order_relaxed); }
@@ -228,54 +243,56 @@ class Order {
     uint32_t index;
     bool is_there() const { return record->seq.load(std::memory_order_acquire) == index + 1; }
   };
-  void set_head(Head& head, int rank, uint32_t index) const {
+  void set_head(Head& head, int rank, uint32_t index) const HVD_REQUIRES(engine_role) {
     head = {&board_.record(rank, index), index};
   }
   // The same where the record may be kept.
-  void set_head_or_kept(int rank, uint32_t index);
-  bool is_kept(int rank) const { return !kept_[static_cast<size_t>(rank)].empty(); }
-  Look next_in_lockstep();
-  Look match_in_lockstep();
-  Status read_heads();
-  bool heads_match();
-  void consume_slowly();
-  void consume_kept();
-  Look next_in_log();
-  void enter_log_mode();
-  bool append_decision();  // false: nothing to decide
-  Look follow(uint64_t entry);
-  bool has_come(uint64_t entry) const;
-  Look follow_join(int rank);
-  Look follow_refusal(int rank, uint32_t index);
-  Pending* open_pending(int rank, uint32_t index) const;
-  Look finish_joining();
-  void leave_log_mode();
-  void scan();
-  bool scan_one(int rank);
-  bool read_ahead(int rank);
-  Status read_once(int rank, uint32_t index);
-  bool is_newer_than_table(int rank, uint32_t index) const;
-  Status too_new(int rank, uint32_t index) const;
-  void make_ready(Pending& pending);
-  bool is_complete(const Pending& pending) const;
-  void spill(int rank);
-  void publish_low(int rank);
-  Status read_mark(int rank, uint32_t index, Mark& mark) const;
-  Status identify(int rank, Mark& mark);
-  uint64_t key_of_mark(int rank, const Mark& mark);
-  Look fail(Status status);
-  bool log_has_room() const;
+  void set_head_or_kept(int rank, uint32_t index) HVD_REQUIRES(engine_role);
+  bool is_kept(int rank) const HVD_REQUIRES(engine_role) {
+    return !kept_[static_cast<size_t>(rank)].empty();
+  }
+  Look next_in_lockstep() HVD_REQUIRES(engine_role);
+  Look match_in_lockstep() HVD_REQUIRES(engine_role);
+  Status read_heads() HVD_REQUIRES(engine_role);
+  bool heads_match() HVD_REQUIRES(engine_role);
+  void consume_slowly() HVD_REQUIRES(engine_role);
+  void consume_kept() HVD_REQUIRES(engine_role);
+  Look next_in_log() HVD_REQUIRES(engine_role);
+  void enter_log_mode() HVD_REQUIRES(engine_role);
+  bool append_decision() HVD_REQUIRES(engine_role);  // false: nothing to decide
+  Look follow(uint64_t entry) HVD_REQUIRES(engine_role);
+  bool has_come(uint64_t entry) const HVD_REQUIRES(engine_role);
+  Look follow_join(int rank) HVD_REQUIRES(engine_role);
+  Look follow_refusal(int rank, uint32_t index) HVD_REQUIRES(engine_role);
+  Pending* open_pending(int rank, uint32_t index) const HVD_REQUIRES(engine_role);
+  Look finish_joining() HVD_REQUIRES(engine_role);
+  void leave_log_mode() HVD_REQUIRES(engine_role);
+  void scan() HVD_REQUIRES(engine_role);
+  bool scan_one(int rank) HVD_REQUIRES(engine_role);
+  bool read_ahead(int rank) HVD_REQUIRES(engine_role);
+  Status read_once(int rank, uint32_t index) HVD_REQUIRES(engine_role);
+  bool is_newer_than_table(int rank, uint32_t index) const HVD_REQUIRES(engine_role);
+  Status too_new(int rank, uint32_t index) const HVD_REQUIRES(engine_role);
+  void make_ready(Pending& pending) HVD_REQUIRES(engine_role);
+  bool is_complete(const Pending& pending) const HVD_REQUIRES(engine_role);
+  void spill(int rank) HVD_REQUIRES(engine_role);
+  void publish_low(int rank) HVD_REQUIRES(engine_role);
+  Status read_mark(int rank, uint32_t index, Mark& mark) const HVD_REQUIRES(engine_role);
+  Status identify(int rank, Mark& mark) HVD_REQUIRES(engine_role);
+  uint64_t key_of_mark(int rank, const Mark& mark) HVD_REQUIRES(engine_role);
+  Look fail(Status status) HVD_REQUIRES(engine_role);
+  bool log_has_room() const HVD_REQUIRES(engine_role);
   // The first record of a stream that must be read from the board.
-  uint32_t next_on_board(int rank) const {
+  uint32_t next_on_board(int rank) const HVD_REQUIRES(engine_role) {
     const auto r = static_cast<size_t>(rank);
     const uint32_t next = log_mode_ ? streams_[r].scanned : index_of(rank);
     return next + static_cast<uint32_t>(kept_[r].size());
   }
-  void raise_low(int rank, uint32_t index);
-  uint32_t expected_low(int rank) const {
+  void raise_low(int rank, uint32_t index) HVD_REQUIRES(engine_role);
+  uint32_t expected_low(int rank) const HVD_REQUIRES(engine_role) {
     return log_mode_ || is_kept(rank) ? lows_[static_cast<size_t>(rank)] : index_of(rank);
   }
-  Status check_log() const;
+  Status check_log() const HVD_REQUIRES(engine_role);
 
   const Board& board_;
   const shm::Job& job_;

@@ -2,8 +2,8 @@
 // A replicated state machine: every rank applies the same insertions, in the agreed order, so
 // numbers and evictions are the same everywhere without a message. Numbers are never reused. An
 // evicted slot stays known ("buried") until every rank has shown that it knows about the eviction,
-// because its records may still name it. Pure. Changes need the engine role and the submit lock;
-// find() needs one of them.
+// because its records may still name it. Pure. Changes need both rights of an engine, find() one of
+// them.
 #pragma once
 
 #include <atomic>
@@ -33,21 +33,9 @@ struct Slot {
     return requests[requests.size() == 1 ? 0 : static_cast<size_t>(rank)];
   }
   wire::Kind kind() const { return requests[0].kind; }
-  // Everybody deposits. The limit is the channel's, and may change from one operation to the next:
-  // a slot that remembered the answer would have to be found again wherever it is still known.
-  bool is_small(uint32_t limit) const { return small_from <= limit; }
-  // Set by the engine: what this rank deposits, and what of it decides whether everybody does.
-  uint32_t small_from = 0;     // it is small where payloads of so many bytes are; see is_small()
-  bool may_share = false;      // reduced in place when all buffers lie in shared memory
-  uint32_t deposit_bytes = 0;  // of this rank
-  std::vector<uint32_t> deposit_of;  // per rank
-  uint64_t total_bytes = 0;          // what this rank moves; statistics
-  bool is_plain = false;             // allreduce of one tensor, neither wire type nor pre-scaling
-  uint64_t plain_count = 0;
-  int64_t plain_divisor = 1;
 };
 
-using SlotPtr = std::shared_ptr<Slot>;  // second owners: prepared submissions, operations in flight
+using SlotPtr = std::shared_ptr<Slot>;  // second owners: whoever names it
 
 class SlotTable {
  public:

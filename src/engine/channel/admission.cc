@@ -10,8 +10,6 @@
 namespace hvd::engine {
 namespace {
 
-using negotiate::SlotPtr;
-
 Status duplicate_name(wire::Kind kind, std::string_view name) {
   return invalid_argument(concat(
       wire::kind_lower_name(kind), " '", name,
@@ -79,7 +77,7 @@ Status Admission::admit(const Submission& s, Operation& op) {
     return admit_miss(s, op);
   }
   const bool is_unnamed = s.tensors.empty() || s.tensors[0].name.empty();
-  const SlotPtr slot =
+  const CachedPtr slot =
       is_unnamed ? names_.find_unnamed(signature_hash(s)) : names_.find_group(group_key(s));
   if (slot == nullptr || !says_the_same(s, slot->request_of(members_.me())))
     return admit_miss(s, op);
@@ -90,7 +88,7 @@ Status Admission::admit(const Submission& s, Operation& op) {
   return admit_prepared(slot, nullptr, s, op);
 }
 
-Status Admission::admit_prepared(const SlotPtr& slot, NameState* name, const Submission& s,
+Status Admission::admit_prepared(const CachedPtr& slot, NameState* name, const Submission& s,
                                  Operation& op) {
   if (HVD_UNLIKELY(is_closed())) return closed_status_;
   if (name != nullptr) {
@@ -152,8 +150,8 @@ Status Admission::take_names(const Submission& s, Operation& op) {
   return Status::ok();
 }
 
-void Admission::learn(const SlotPtr& slot, const std::vector<SlotPtr>& evicted) {
-  for (const SlotPtr& gone : evicted) names_.forget(*gone);
+void Admission::learn(const CachedPtr& slot, const std::vector<negotiate::SlotPtr>& evicted) {
+  for (const negotiate::SlotPtr& gone : evicted) names_.forget(*gone);
   const auto& tensors = slot->requests[0].tensors;
   if (slot->is_unnamed) {
     names_.set_unnamed(slot->key, slot);

@@ -28,8 +28,8 @@ class Admission {
   // Fills `op`. On failure nothing has changed. op.channel is the caller's.
   Status admit(const Submission& submission, Operation& op) HVD_REQUIRES(submit_side);
   // The same for a submission that was looked up before.
-  Status admit_prepared(const negotiate::SlotPtr& slot, NameState* name,
-                        const Submission& submission, Operation& op) HVD_REQUIRES(submit_side);
+  Status admit_prepared(const CachedPtr& slot, NameState* name, const Submission& submission,
+                        Operation& op) HVD_REQUIRES(submit_side);
   // Numbers an unnamed operation. Once per operation, when it is submitted.
   void number(Operation& op) HVD_REQUIRES(submit_side) {
     if (HVD_UNLIKELY(op.is_unnamed && !op.buffers.empty()))
@@ -37,7 +37,7 @@ class Admission {
   }
 
   // From now on submissions that say the same find this slot; evicted ones are forgotten.
-  void learn(const negotiate::SlotPtr& slot, const std::vector<negotiate::SlotPtr>& evicted)
+  void learn(const CachedPtr& slot, const std::vector<negotiate::SlotPtr>& evicted)
       HVD_REQUIRES(submit_side);
   // The names of an operation that has ended and has no slot.
   void forget_names(const Operation& op) HVD_REQUIRES(submit_side);

@@ -96,8 +96,8 @@ class Channel final : private control::Directory {
     return admission_.admit(submission, op);
   }
   // The same for a submission that was looked up before.
-  Status admit_prepared(const negotiate::SlotPtr& slot, NameState* name,
-                        const Submission& submission, Operation& op) HVD_REQUIRES(submit_side) {
+  Status admit_prepared(const CachedPtr& slot, NameState* name, const Submission& submission,
+                        Operation& op) HVD_REQUIRES(submit_side) {
     op.channel = this;
     return admission_.admit_prepared(slot, name, submission, op);
   }
@@ -185,10 +185,12 @@ class Channel final : private control::Directory {
  private:
   friend struct explore::Probe;
   // control::Directory
-  std::optional<control::SlotIdentity> identify(uint32_t slot) override;
-  void* local_operation(uint32_t index) override { return outbox_.operation(index); }
-  uint32_t version() const override { return slots_.version(); }
-  void saw_view(int rank, uint32_t view) override;
+  std::optional<control::SlotIdentity> identify(uint32_t slot) HVD_REQUIRES(engine_role) override;
+  control::LocalOperation* local_operation(uint32_t index) HVD_REQUIRES(engine_role) override {
+    return outbox_.operation(index);
+  }
+  uint32_t version() const HVD_REQUIRES(engine_role) override { return slots_.version(); }
+  void saw_view(int rank, uint32_t view) HVD_REQUIRES(engine_role) override;
 
   // submission side
   void note_submission(Operation& op) HVD_REQUIRES(submit_side) {
@@ -201,25 +203,25 @@ class Channel final : private control::Directory {
   StepResult step_unguarded(Effort effort) HVD_REQUIRES(engine_role);
   bool run_uniform() HVD_REQUIRES(engine_role);
   bool run_matched() HVD_REQUIRES(engine_role);
-  bool run_cached(Operation* op, const negotiate::SlotPtr& slot, std::span<control::Mark> marks)
+  bool run_cached(Operation* op, const CachedPtr& slot, std::span<control::Mark> marks)
       HVD_REQUIRES(engine_role);
   void run_negotiated(std::span<control::Mark> marks) HVD_REQUIRES(engine_role);
-  negotiate::SlotPtr adopt_plan(const std::vector<const wire::Request*>& requests,
-                                negotiate::Plan plan) HVD_REQUIRES(engine_role);
-  void remember(const negotiate::SlotPtr& slot) HVD_REQUIRES(engine_role);
+  CachedPtr adopt_plan(const std::vector<const wire::Request*>& requests, negotiate::Plan plan)
+      HVD_REQUIRES(engine_role);
+  void remember(const CachedPtr& slot) HVD_REQUIRES(engine_role);
   void finish_join() HVD_REQUIRES(engine_role);
   void finish_refused() HVD_REQUIRES(engine_role);
   static const wire::Request* request_of(int rank, const control::Mark& mark);
-  Operation* operation_of(std::span<control::Mark> marks, const negotiate::Slot& slot)
+  Operation* operation_of(std::span<control::Mark> marks, const CachedOperation& slot)
       HVD_REQUIRES(engine_role);
-  void run_small(Operation& op, negotiate::Slot& slot, const std::byte* const* payloads)
+  void run_small(Operation& op, CachedOperation& slot, const std::byte* const* payloads)
       HVD_REQUIRES(engine_role);
-  void run_large(Operation& op, negotiate::Slot& slot, std::span<const control::Mark> marks)
+  void run_large(Operation& op, CachedOperation& slot, std::span<const control::Mark> marks)
       HVD_REQUIRES(engine_role);
   void start_work(Operation& op) HVD_REQUIRES(engine_role);
-  bool all_share(const negotiate::Slot& slot, std::span<const control::Mark> marks) const
+  bool all_share(const CachedOperation& slot, std::span<const control::Mark> marks) const
       HVD_REQUIRES(engine_role);
-  bool map_shared(Operation& op, const negotiate::Slot& slot, std::span<const control::Mark> marks)
+  bool map_shared(Operation& op, const CachedOperation& slot, std::span<const control::Mark> marks)
       HVD_REQUIRES(engine_role);
   void finish(Operation& op, const Status& status) HVD_REQUIRES(engine_role);
   void finish_plain(Operation& op) HVD_REQUIRES(engine_role);

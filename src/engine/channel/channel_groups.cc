@@ -66,8 +66,7 @@ std::string grouping_text(int32_t rank, const wire::Request& request) {
 
 const wire::Request* Channel::request_of(int rank, const control::Mark& mark) {
   if (mark.request != nullptr) return mark.request.get();
-  const auto* slot = static_cast<const negotiate::Slot*>(mark.slot_owner.get());
-  return slot == nullptr ? nullptr : &slot->request_of(rank);
+  return mark.slot_owner == nullptr ? nullptr : &mark.slot_owner->request_of(rank);
 }
 
 void Channel::refuse_other_groupings() {

@@ -14,8 +14,15 @@ namespace hvd::engine {
 using control::Look;
 using control::Mark;
 using control::Record;
-using negotiate::Slot;
-using negotiate::SlotPtr;
+
+namespace {
+
+// All that is in a channel's table was made by adopt_plan().
+CachedPtr cached_of(const negotiate::SlotPtr& slot) {
+  return std::static_pointer_cast<CachedOperation>(slot);
+}
+
+}  // namespace
 
 void Channel::fail(Status status) {
   if (failure_.is_ok()) {
@@ -76,7 +83,7 @@ StepResult Channel::advance_large() {
 }
 
 std::optional<control::SlotIdentity> Channel::identify(uint32_t slot) {
-  const SlotPtr found = slots_.find_shared(slot);
+  const negotiate::SlotPtr found = slots_.find_shared(slot);
   if (found == nullptr) return std::nullopt;
   return control::SlotIdentity{found->key, found->is_unnamed, found->kind(), found};
 }
@@ -93,7 +100,7 @@ bool Channel::run_uniform() {
     return false;
   }
   if (HVD_UNLIKELY(!follow_tuning(order_.record_of(0).flags))) return false;
-  Slot& slot = *op->slot;
+  CachedOperation& slot = *op->slot;
   slot.last_used = ++place_.agreed;
   if (slot.is_unnamed) ++place_.unnamed[static_cast<size_t>(slot.kind())];
   const int ranks = size();
@@ -159,7 +166,7 @@ bool Channel::run_matched() {
     if (first == nullptr) first = &mark;
     cached = cached && mark.slot == first->slot && mark.slot != control::kNoSlot;
   }
-  const SlotPtr slot = cached ? std::static_pointer_cast<Slot>(first->slot_owner) : nullptr;
+  const CachedPtr slot = cached ? cached_of(first->slot_owner) : nullptr;
   // A cached allgather while a rank has joined is an error all the same: let validation say so.
   const bool usable = slot != nullptr && (slot->is_live || order_.is_uniform_match()) &&
                       (!order_.anybody_joined() || slot->kind() == wire::Kind::kAllreduce ||
@@ -176,7 +183,7 @@ bool Channel::run_matched() {
 }
 
 // The own operation, or a stand-in when this rank has joined and contributes zeros.
-Operation* Channel::operation_of(std::span<Mark> marks, const Slot& slot) {
+Operation* Channel::operation_of(std::span<Mark> marks, const CachedOperation& slot) {
   const Mark& mine = marks[static_cast<size_t>(me())];
   if (mine.present) {
     return mine.local != nullptr ? static_cast<Operation*>(mine.local)
@@ -188,8 +195,8 @@ Operation* Channel::operation_of(std::span<Mark> marks, const Slot& slot) {
   return op;
 }
 
-bool Channel::run_cached(Operation* op, const SlotPtr& slot_ptr, std::span<Mark> marks) {
-  Slot& slot = *slot_ptr;
+bool Channel::run_cached(Operation* op, const CachedPtr& slot_ptr, std::span<Mark> marks) {
+  CachedOperation& slot = *slot_ptr;
   op->slot = slot_ptr;
   const std::byte* payloads[shm::kMaxRanks];
   bool deposited = slot.is_small(tuning_.small_limit());
@@ -222,8 +229,7 @@ void Channel::run_negotiated(std::span<Mark> marks) {
     if (!marks[rank].present) continue;
     requests[rank] = marks[rank].request.get();
     if (requests[rank] == nullptr) {
-      requests[rank] =
-          &static_cast<Slot*>(marks[rank].slot_owner.get())->request_of(static_cast<int>(rank));
+      requests[rank] = &marks[rank].slot_owner->request_of(static_cast<int>(rank));
     }
     any = requests[rank];
   }
@@ -233,10 +239,10 @@ void Channel::run_negotiated(std::span<Mark> marks) {
   auto plan = negotiate::validate({requests, ranks(), unnamed});
   if (!plan) {
     const Mark& mine = marks[static_cast<size_t>(me())];
-    if (mine.present) finish(*operation_of(marks, Slot{}), plan.status());
+    if (mine.present) finish(*operation_of(marks, CachedOperation{}), plan.status());
     return;
   }
-  const SlotPtr slot = adopt_plan(requests, std::move(*plan));
+  const CachedPtr slot = adopt_plan(requests, std::move(*plan));
   Operation* op = operation_of(marks, *slot);
   if (op->is_traced) rows_.ready(*op);
   op->slot = slot;
@@ -255,9 +261,9 @@ void Channel::run_negotiated(std::span<Mark> marks) {
 }
 
 // All ranks make the same slot out of the same requests, at the same place in the agreed order.
-SlotPtr Channel::adopt_plan(const std::vector<const wire::Request*>& requests,
-                            negotiate::Plan plan) {
-  auto slot = std::make_shared<Slot>();
+CachedPtr Channel::adopt_plan(const std::vector<const wire::Request*>& requests,
+                              negotiate::Plan plan) {
+  auto slot = std::make_shared<CachedOperation>();
   const wire::Request& any =
       **std::find_if(requests.begin(), requests.end(), [](const auto* r) { return r != nullptr; });
   const bool all_here = std::find(requests.begin(), requests.end(), nullptr) == requests.end();
@@ -279,7 +285,7 @@ SlotPtr Channel::adopt_plan(const std::vector<const wire::Request*>& requests,
   return slot;
 }
 
-void Channel::remember(const SlotPtr& slot) {
+void Channel::remember(const CachedPtr& slot) {
   const uint64_t evictions_before = slots_.evictions();
   {
     SubmitGuard guard(host_.submit_lock());
@@ -292,21 +298,21 @@ void Channel::remember(const SlotPtr& slot) {
   }
 }
 
-void Channel::run_small(Operation& op, Slot& slot, const std::byte* const* payloads) {
+void Channel::run_small(Operation& op, CachedOperation& slot, const std::byte* const* payloads) {
   if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
   run_small_operation(op, slot, set_, payloads);
   statistics_.small_operations.add();
   finish(op, op.status);
 }
 
-bool Channel::all_share(const Slot& slot, std::span<const Mark> marks) const {
+bool Channel::all_share(const CachedOperation& slot, std::span<const Mark> marks) const {
   if (!slot.may_share || marks.empty()) return false;
   return std::all_of(marks.begin(), marks.end(), [](const Mark& mark) {
     return mark.present && (mark.flags & control::kSharedBuffers) != 0;
   });
 }
 
-void Channel::run_large(Operation& op, Slot& slot, std::span<const Mark> marks) {
+void Channel::run_large(Operation& op, CachedOperation& slot, std::span<const Mark> marks) {
   flight_.set_state(op.flight, FlightState::kRunning);
   build_work(op, slot, set_);
   if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
@@ -348,7 +354,7 @@ void Channel::trace_start(const Operation& op) {
 }
 
 // Turns the offsets that all ranks sent into addresses here.
-bool Channel::map_shared(Operation& op, const Slot& slot, std::span<const Mark> marks) {
+bool Channel::map_shared(Operation& op, const CachedOperation& slot, std::span<const Mark> marks) {
   const auto& tensors = slot.requests[0].tensors;
   op.work.kind = collective::WorkKind::kReduceShared;
   for (size_t r = 0; r < op.work.run_count; ++r) {
@@ -433,7 +439,7 @@ void Channel::fail_pending(const Status& status) {
       all.push_back(op);
   };
   for (Operation* op : works_.abandon()) collect(op);
-  for (void* op : order_.pending_locals()) collect(static_cast<Operation*>(op));
+  for (control::LocalOperation* op : order_.pending_locals()) collect(static_cast<Operation*>(op));
   {
     SubmitGuard guard(host_.submit_lock());
     const uint32_t tail = outbox_.tail();

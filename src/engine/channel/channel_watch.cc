@@ -8,8 +8,6 @@
 
 namespace hvd::engine {
 
-using negotiate::Slot;
-
 shm::Want Channel::want() const {
   if (works_.is_idle()) return order_.want(id());
   // Records of ours that are not agreed yet may be completed by anybody.
@@ -128,7 +126,7 @@ std::vector<Waiting> Channel::waiting() const {
       const wire::Request* request = request_of(rank, mark);
       if (request == nullptr) {
         // Not read yet: a join, or a slot that this rank may not know.
-        const Slot* found = slots_.find(mark.slot);
+        const negotiate::Slot* found = slots_.find(mark.slot);
         if (found == nullptr) return;
         request = &found->requests[0];
       }

@@ -78,7 +78,7 @@ void Outbox::append_record(Operation& op) {
 }
 
 void Outbox::write_payload(Operation& op, Record& record, uint32_t index) {
-  const negotiate::Slot& slot = *op.slot;
+  const CachedOperation& slot = *op.slot;
   if (HVD_UNLIKELY(slot.may_share && view_.job.segment().contains(op.buffers[0].input, 1)) &&
       write_shared_offsets(op, record, index))
     return;

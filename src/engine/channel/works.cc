@@ -14,17 +14,16 @@
 namespace hvd::engine {
 namespace {
 
-using negotiate::Slot;
 using wire::Kind;
 
 bool is_reduction(Kind kind) { return kind == Kind::kAllreduce; }
 
-uint64_t row_bytes(const Slot& slot, size_t tensor) {
+uint64_t row_bytes(const CachedOperation& slot, size_t tensor) {
   return slot.plan.tensors[tensor].row_elements *
          dtype_bytes(slot.requests[0].tensors[tensor].dtype);
 }
 
-uint64_t deposit_bytes_of(const Slot& slot, const SetView& set, int rank) {
+uint64_t deposit_bytes_of(const CachedOperation& slot, const SetView& set, int rank) {
   const wire::Request& request = slot.request_of(rank);
   uint64_t bytes = 0;
   for (const wire::TensorSpec& tensor : request.tensors) {
@@ -59,7 +58,7 @@ collective::Numeric numeric_of(const wire::Request& request, DType dtype, int se
   return n;
 }
 
-void derive(Slot& slot, const SetView& set, uint32_t default_limit) {
+void derive(CachedOperation& slot, const SetView& set, uint32_t default_limit) {
   const wire::Request& request = slot.request_of(set.me);
   uint64_t largest = 0;
   slot.deposit_of.assign(static_cast<size_t>(set.size), 0);
@@ -109,7 +108,7 @@ void write_deposit(const Operation& op, const wire::Request& request, const SetV
 
 namespace {
 
-std::vector<int64_t> output_shape(const Slot& slot, const SetView& set, size_t t) {
+std::vector<int64_t> output_shape(const CachedOperation& slot, const SetView& set, size_t t) {
   const wire::TensorSpec& tensor = slot.request_of(set.me).tensors[t];
   std::vector<int64_t> shape = tensor.shape;
   const negotiate::TensorPlan* plan =
@@ -156,7 +155,7 @@ bool overlap(const void* a, uint64_t a_bytes, const void* b, uint64_t b_bytes) {
 
 // Blocks leave the input while others arrive in the output: where the two overlap, send from a
 // copy.
-void separate_input(Operation& op, const Slot& slot, const SetView& set, size_t t) {
+void separate_input(Operation& op, const CachedOperation& slot, const SetView& set, size_t t) {
   if (op.use.device >= 0) return;  // the backend copies where it has to
   const uint64_t bytes = slot.request_of(set.me).tensors[t].bytes();
   if (!overlap(op.buffers[t].input, bytes, op.outputs[t].data, op.outputs[t].bytes)) return;
@@ -175,7 +174,7 @@ void separate_input(Operation& op, const Slot& slot, const SetView& set, size_t 
 
 }  // namespace
 
-void prepare_outputs(Operation& op, const Slot& slot, const SetView& set) {
+void prepare_outputs(Operation& op, const CachedOperation& slot, const SetView& set) {
   const auto& tensors = slot.request_of(set.me).tensors;
   const bool moves_blocks = slot.kind() == Kind::kAllgather || slot.kind() == Kind::kAlltoall ||
                             slot.kind() == Kind::kReducescatter;
@@ -214,7 +213,7 @@ alignas(64) const std::byte kZeros[64 << 10] = {};  // what a joined rank contri
 
 struct SmallRun {
   Operation& op;
-  const Slot& slot;
+  const CachedOperation& slot;
   const SetView& set;
   const std::byte* const* payloads;
 };
@@ -341,7 +340,7 @@ void small_reducescatter(const SmallRun& s) {
 
 }  // namespace
 
-void run_plain_allreduce(Operation& op, const Slot& slot, const SetView& set,
+void run_plain_allreduce(Operation& op, const CachedOperation& slot, const SetView& set,
                          const std::byte* const* payloads) {
   const wire::Request& request = slot.requests[0];
   if (HVD_UNLIKELY(set.hosts != nullptr)) {
@@ -362,7 +361,7 @@ void run_plain_allreduce(Operation& op, const Slot& slot, const SetView& set,
                     Scale{request.postscale, slot.plain_divisor}});
 }
 
-void run_small_operation(Operation& op, const Slot& slot, const SetView& set,
+void run_small_operation(Operation& op, const CachedOperation& slot, const SetView& set,
                          const std::byte* const* payloads) {
   prepare_outputs(op, slot, set);
   const SmallRun run{op, slot, set, payloads};
@@ -389,7 +388,7 @@ void run_small_operation(Operation& op, const Slot& slot, const SetView& set,
 
 namespace {
 
-void build_runs(Operation& op, const Slot& slot, const SetView& set) {
+void build_runs(Operation& op, const CachedOperation& slot, const SetView& set) {
   const wire::Request& request = slot.requests[0];
   op.work.reset(slot.kind() == Kind::kAdasum ? collective::WorkKind::kAdasum
                                              : collective::WorkKind::kReduce);
@@ -407,7 +406,7 @@ void build_runs(Operation& op, const Slot& slot, const SetView& set) {
   }
 }
 
-collective::Exchange blocks_of_gather(const Slot& slot, const SetView& set, size_t t) {
+collective::Exchange blocks_of_gather(const CachedOperation& slot, const SetView& set, size_t t) {
   collective::Exchange x;
   x.same_block_for_all = true;
   const auto offsets = prefix_bytes(slot.plan.tensors[t].rows, row_bytes(slot, t));
@@ -421,7 +420,7 @@ collective::Exchange blocks_of_gather(const Slot& slot, const SetView& set, size
   return x;
 }
 
-collective::Exchange blocks_of_broadcast(const Slot& slot, const SetView& set) {
+collective::Exchange blocks_of_broadcast(const CachedOperation& slot, const SetView& set) {
   collective::Exchange x;
   const auto& ranks = *set.global_ranks;
   const auto root = static_cast<size_t>(
@@ -436,7 +435,7 @@ collective::Exchange blocks_of_broadcast(const Slot& slot, const SetView& set) {
   return x;
 }
 
-collective::Exchange blocks_of_alltoall(const Slot& slot, const SetView& set) {
+collective::Exchange blocks_of_alltoall(const CachedOperation& slot, const SetView& set) {
   collective::Exchange x;
   const auto& splits = slot.plan.tensors[0].splits;
   const uint64_t bytes_per_row = row_bytes(slot, 0);
@@ -457,7 +456,8 @@ collective::Exchange blocks_of_alltoall(const Slot& slot, const SetView& set) {
   return x;
 }
 
-collective::Exchange blocks_of_reducescatter(const Slot& slot, const SetView& set, size_t t) {
+collective::Exchange blocks_of_reducescatter(const CachedOperation& slot, const SetView& set,
+                                             size_t t) {
   collective::Exchange x;
   x.reduces = true;
   x.numeric = numeric_of(slot.requests[0], slot.requests[0].tensors[t].dtype, set.size);
@@ -481,7 +481,7 @@ bool may_be_objects(Kind kind, DType dtype) {
 
 }  // namespace
 
-void build_work(Operation& op, const Slot& slot, const SetView& set) {
+void build_work(Operation& op, const CachedOperation& slot, const SetView& set) {
   prepare_outputs(op, slot, set);
   if (slot.kind() == Kind::kAllreduce || slot.kind() == Kind::kAdasum) {
     build_runs(op, slot, set);

@@ -21,12 +21,10 @@ class NameTable {
   NameState* find_or_add(std::string_view name,
                          uint64_t hash);  // nullptr: another name has this hash
 
-  negotiate::SlotPtr find_group(uint64_t key) const { return look_up(groups_, key); }
-  negotiate::SlotPtr find_unnamed(uint64_t signature) const { return look_up(unnamed_, signature); }
-  void set_group(uint64_t key, negotiate::SlotPtr slot) { groups_[key] = std::move(slot); }
-  void set_unnamed(uint64_t signature, negotiate::SlotPtr slot) {
-    unnamed_[signature] = std::move(slot);
-  }
+  CachedPtr find_group(uint64_t key) const { return look_up(groups_, key); }
+  CachedPtr find_unnamed(uint64_t signature) const { return look_up(unnamed_, signature); }
+  void set_group(uint64_t key, CachedPtr slot) { groups_[key] = std::move(slot); }
+  void set_unnamed(uint64_t signature, CachedPtr slot) { unnamed_[signature] = std::move(slot); }
 
   // The slot was evicted: forget it and names that nobody uses.
   void forget(const negotiate::Slot& slot);
@@ -36,8 +34,8 @@ class NameTable {
   struct AsIs {
     size_t operator()(uint64_t hash) const { return hash; }
   };
-  using SlotMap = std::unordered_map<uint64_t, negotiate::SlotPtr, AsIs>;
-  static negotiate::SlotPtr look_up(const SlotMap& map, uint64_t key) {
+  using SlotMap = std::unordered_map<uint64_t, CachedPtr, AsIs>;
+  static CachedPtr look_up(const SlotMap& map, uint64_t key) {
     const auto found = map.find(key);
     return found == map.end() ? nullptr : found->second;
   }

@@ -13,9 +13,10 @@
 
 #include "base/status.h"
 #include "collective/work.h"
+#include "control/order.h"
 #include "device/use.h"
+#include "engine/operation/cached_operation.h"
 #include "engine/operation/submission.h"
-#include "negotiate/slot_table.h"
 
 namespace hvd::engine {
 
@@ -25,7 +26,7 @@ struct NameState {
   uint64_t hash = 0;
   // Set at submission (submit lock), cleared at completion (engine role).
   std::atomic<bool> in_flight{false};
-  negotiate::SlotPtr slot;  // of the operation that has this tensor alone; submit lock
+  CachedPtr slot;  // of the operation that has this tensor alone; submit lock
 };
 
 struct FreeDeleter {
@@ -54,11 +55,11 @@ class Channel;
 
 enum class OperationState : uint32_t { kPending = 0, kDone = 1 };
 
-struct Operation {
+struct Operation : control::LocalOperation {
   // from the submission
   wire::Kind kind = wire::Kind::kAllreduce;
   std::vector<Buffer> buffers;
-  negotiate::SlotPtr slot;                 // null: negotiated with a full message
+  CachedPtr slot;                          // null: negotiated with a full message
   std::unique_ptr<wire::Request> request;  // when slot is null
   NameState* name = nullptr;               // of a single named tensor
   std::vector<NameState*> names;           // of a named group

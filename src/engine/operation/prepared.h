@@ -32,7 +32,7 @@ class Prepared {
   // Guarded by the submit lock: where the last submission found its slot.
   Channel* channel = nullptr;
   uint64_t engine_number = 0;  // the engine it was prepared for
-  negotiate::SlotPtr slot;
+  CachedPtr slot;
   NameState* name = nullptr;
 
  private:
