@@ -3,7 +3,7 @@
 // run (capability.h) and one line in backends/registry.cc; select.h chooses among them.
 //
 // All members of a channel give the same works to the same backends in the same order: what decides
-// about a route is agreed, never local. Everything here needs the engine role; nothing blocks.
+// about a route is agreed, never local. Nothing blocks.
 #pragma once
 
 #include <poll.h>
@@ -33,9 +33,10 @@ class Backend {
   // Advances what was begun, and takes works whose `backend` this is off the front of `queue`.
   // Finished works are appended to `done`, in order. kDone: nothing of its own is left, neither
   // here nor in front.
-  virtual Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done) = 0;
+  virtual Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done)
+      HVD_REQUIRES(engine_role) = 0;
   // Gives up what was begun: no memory of a work is touched any more.
-  virtual void abandon() = 0;
+  virtual void abandon() HVD_REQUIRES(engine_role) = 0;
 
   // ---- What a blocked work waits for ----
   // News in shared memory that may help it. kAny: whatever happens on this host.

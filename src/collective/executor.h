@@ -1,5 +1,5 @@
 // executor.h - runs the agreed large works of one channel, in order, each by the backend that was
-// selected for it. Never blocks. Needs the engine role.
+// selected for it. Never blocks.
 #pragma once
 
 #include <deque>
@@ -11,16 +11,16 @@ namespace hvd::collective {
 
 class Executor {
  public:
-  void add(Work& work, Backend& backend) {
+  void add(Work& work, Backend& backend) HVD_REQUIRES(engine_role) {
     work.backend = &backend;
     queue_.push_back(&work);
   }
   bool is_idle() const { return queue_.empty() && running_ == nullptr; }
   // Advances what is first. Finished works are appended to `done`, in order. kDone: nothing is
   // left.
-  Progress advance(std::vector<Work*>& done);
+  Progress advance(std::vector<Work*>& done) HVD_REQUIRES(engine_role);
   // Gives up: nothing is touched any more.
-  void abandon();
+  void abandon() HVD_REQUIRES(engine_role);
   // Whose work is first; null if it is idle.
   Backend* current() const {
     return running_ != nullptr || queue_.empty() ? running_ : queue_.front()->backend;

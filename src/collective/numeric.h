@@ -4,7 +4,7 @@
 // rank order: so results do not depend on the algorithm. Roundings: what a slot holds is rounded to
 // `slot_dtype`, after pre-scaling; float32 and float64 round each addition, and an average once
 // more, except that equal elements are their own average; 16-bit floats are added in float32 and
-// rounded once, after post-scaling. Needs the engine role (uses a scratch block of the thread).
+// rounded once, after post-scaling. Thread: any; uses a scratch block of the thread.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,9 @@
 // task.h - a work in execution: a state machine that never blocks, so that several process sets can
 // advance side by side, a caller's deadline holds in the middle of an operation, and the death of a
-// peer is noticed anywhere. Needs the engine role.
+// peer is noticed anywhere.
 #pragma once
 
+#include "base/engine_role.h"
 #include "collective/work.h"
 
 namespace hvd::collective {
@@ -16,7 +17,7 @@ enum class Progress {
 class Task {
  public:
   virtual ~Task() = default;
-  virtual Progress advance() = 0;
+  virtual Progress advance() HVD_REQUIRES(engine_role) = 0;
 };
 
 }  // namespace hvd::collective

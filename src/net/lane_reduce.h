@@ -1,6 +1,6 @@
 // lane_reduce.h - an allreduce that the library below a mesh offers (MPI), among this rank and
 // those of the same place on the other hosts. All of them start the same ones in the same order.
-// Needs the engine role; never blocks.
+// Never blocks.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // data_plane.h - everything that moves the data of one channel's large works: its backends, who
 // runs which work, and what the first one waits for. Works are run in the order they are added.
-// Never blocks. Needs the engine role.
+// Never blocks.
 #pragma once
 
 #include <poll.h>
@@ -23,15 +23,17 @@ class DataPlane {
   bool can_run(WorkKind kind) const;
   // Gives the work to the backend that select() names. PRECONDITION_ERROR: there is none; the text
   // names the work and what the backends lack.
-  Status add(Work& work);
+  Status add(Work& work) HVD_REQUIRES(engine_role);
   // Of the backend that such a work would go to; see Backend::activity().
   std::string_view activity(const Work& work) const;
   // Where such a work would go, and why, for people.
   std::string explain(const Work& work) const;
 
   bool is_idle() const { return executor_.is_idle(); }
-  Progress advance(std::vector<Work*>& done) { return executor_.advance(done); }
-  void abandon() { executor_.abandon(); }
+  Progress advance(std::vector<Work*>& done) HVD_REQUIRES(engine_role) {
+    return executor_.advance(done);
+  }
+  void abandon() HVD_REQUIRES(engine_role) { executor_.abandon(); }
 
   // Of the work that is first. Not while idle.
   const Backend& current() const { return *executor_.current(); }

@@ -1,5 +1,5 @@
 // registry.h - the one list of backends, in order of preference. A new one is a folder in
-// collective/ and a line in registry.cc. Needs the engine role.
+// collective/ and a line in registry.cc.
 #pragma once
 
 #include <memory>

@@ -28,7 +28,7 @@ Capabilities rows_for(int members, const DomainOptions& options) {
 class GlooBackend::GlooTask final : public Task {
  public:
   GlooTask(GlooBackend& backend, Work& work) : backend_(backend), work_(work) {}
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     if (!backend_.failure_.is_ok()) return Progress::kBlocked;
     if (backend_.is_connected_) return backend_.run(work_);
     const Progress progress = backend_.connect();

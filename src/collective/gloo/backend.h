@@ -23,7 +23,7 @@ class GlooBackend final : public hosts::StreamBackend {
 
   std::string_view name() const override { return "gloo"; }
   const Capabilities& capabilities() const override { return capabilities_; }
-  void abandon() override;
+  void abandon() HVD_REQUIRES(engine_role) override;
   // Gloo does not say for whom it waits: for each in turn, so that none is left asleep.
   int awaited_here() const override;
   std::vector<int> awaited_elsewhere() const override;
@@ -34,8 +34,8 @@ class GlooBackend final : public hosts::StreamBackend {
   class GlooTask;
   std::unique_ptr<Task> make_task(Work& work) override;
   // kDone: connected. A failure stays in failure_, and the work blocked.
-  Progress connect();
-  Progress run(Work& work);
+  Progress connect() HVD_REQUIRES(engine_role);
+  Progress run(Work& work) HVD_REQUIRES(engine_role);
   Progress fail(const Status& failure);
 
   Domain& domain_;

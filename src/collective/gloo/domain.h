@@ -1,11 +1,12 @@
 // domain.h - what all channels of one rank need for Gloo: the plug-in, the address to listen at,
-// the listener itself once it is needed. Outlives its groups. Needs the engine role.
+// the listener itself once it is needed. Outlives its groups.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "base/clock.h"
+#include "base/engine_role.h"
 #include "base/status.h"
 #include "gloo/plugin.h"
 
@@ -33,7 +34,7 @@ class Domain {
   const hvd_gloo_plugin& plugin() const { return *options_.plugin; }
   const DomainOptions& options() const { return options_; }
   // Listens from the first call on.
-  Result<hvd_gloo_device*> device();
+  Result<hvd_gloo_device*> device() HVD_REQUIRES(engine_role);
 
  private:
   const DomainOptions options_;

@@ -16,7 +16,8 @@ namespace hvd::collective::gloo {
 
 class Group {
  public:
-  static Result<std::unique_ptr<Group>> open(Domain& domain, int me, int size);
+  static Result<std::unique_ptr<Group>> open(Domain& domain, int me, int size)
+      HVD_REQUIRES(engine_role);
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;

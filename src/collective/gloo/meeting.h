@@ -1,6 +1,6 @@
 // meeting.h - the members of a channel tell each other how Gloo reaches them, over the streams of
 // collective/hosts, which are authenticated. A member that cannot take part says why, so that
-// nobody waits for it. A state machine; needs the engine role.
+// nobody waits for it. A state machine.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class Meeting {
   // `group`: or why this member has none.
   Meeting(shared_memory::Link& local, hosts::HostLink& hosts,
           const Result<std::unique_ptr<Group>>& group);
-  Progress advance() { return task_->advance(); }
+  Progress advance() HVD_REQUIRES(engine_role) { return task_->advance(); }
   // When it is done: everybody's address, or the first that cannot take part.
   Result<std::vector<std::string>> addresses() const;
 

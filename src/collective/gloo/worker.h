@@ -1,5 +1,5 @@
 // worker.h - a thread that runs one blocking call at a time, and a descriptor that tells when it is
-// done. All functions need the engine role; only wait() blocks.
+// done. Only wait() blocks.
 #pragma once
 
 #include <condition_variable>
@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/engine_role.h"
 #include "base/fd.h"
 #include "base/status.h"
 #include "base/thread_annotations.h"
@@ -22,11 +23,11 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
 
   // Only while it is idle.
-  void start(std::function<Status()> call);
+  void start(std::function<Status()> call) HVD_REQUIRES(engine_role);
   bool is_idle() const { return !is_started_; }
   bool is_done() HVD_EXCLUDES(mutex_);
   // Of a call that is done; idle again.
-  Status take() HVD_EXCLUDES(mutex_);
+  Status take() HVD_REQUIRES(engine_role) HVD_EXCLUDES(mutex_);
   // Until the call is done or the deadline has passed; true if it is done.
   bool wait(Deadline deadline) HVD_EXCLUDES(mutex_);
   // Readable while a result waits to be taken.

@@ -2,7 +2,6 @@
 // memory by the other backends of the channel. Which of the two is agreed at the first work for
 // each list of devices, through host memory: until then nothing is loaded, and no communicator
 // exists. Works are begun in the agreed order, run in streams, and reported in order. Never blocks.
-// Needs the engine role.
 #pragma once
 
 #include <deque>
@@ -33,8 +32,9 @@ class GpuBackend final : public Backend {
   std::string_view name() const override { return "gpu"; }
   const Capabilities& capabilities() const override;
   std::string_view activity() const override;
-  Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done) override;
-  void abandon() override;
+  Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done)
+      HVD_REQUIRES(engine_role) override;
+  void abandon() HVD_REQUIRES(engine_role) override;
   shm::Want want() const override;
   int awaited_here() const override;
   std::vector<int> awaited_elsewhere() const override;
@@ -76,20 +76,20 @@ class GpuBackend final : public Backend {
     StagingMemory memory;
   };
 
-  bool begins(Work& work, bool& moved);
+  bool begins(Work& work, bool& moved) HVD_REQUIRES(engine_role);
   Route& route_of(const Work& work);
-  bool settle(Route& route, const Work& work, bool& moved);
-  Status ask(Route& route, const Work& work);
+  bool settle(Route& route, const Work& work, bool& moved) HVD_REQUIRES(engine_role);
+  Status ask(Route& route, const Work& work) HVD_REQUIRES(engine_role);
   Status answer(Route& route, const Work& work);
   Status begin_staging(Work& work);
-  Status begin_nccl(Work& work, Route& route);
+  Status begin_nccl(Work& work, Route& route) HVD_REQUIRES(engine_role);
   Status replace_missing(Entry& entry, std::vector<Call>& calls);
   Status copy_overlapping(Entry& entry, Work& work);
   Status run_kernels(const Entry& entry, const std::vector<KernelStep>& steps);
   Status launch(Entry& entry);
   Result<void*> scratch(Entry& entry, uint64_t bytes);
   Status note_launched(Entry& entry);
-  Status look_at(Entry& entry, bool& moved);
+  Status look_at(Entry& entry, bool& moved) HVD_REQUIRES(engine_role);
   void report(std::vector<Work*>& done, bool& moved);
   Result<Streams*> streams_of(int device);
   int device_of(const Work& work);

@@ -1,11 +1,12 @@
 // communicator.h - a communicator of NCCL, made without blocking. Calls need the device's context
-// to be current. Needs the engine role.
+// to be current.
 #pragma once
 
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "base/engine_role.h"
 #include "collective/gpu/nccl_calls.h"
 #include "device/nccl_api.h"
 #include "device/stream.h"
@@ -33,7 +34,7 @@ class Communicator {
   // or of a peer.
   Result<bool> is_ready() const;
   // All calls in one launch, in stream order.
-  Status launch(std::span<const Call> calls, device::StreamHandle stream);
+  Status launch(std::span<const Call> calls, device::StreamHandle stream) HVD_REQUIRES(engine_role);
   // Ends everything that it has under way, also in other threads' streams.
   void abort();
   int device() const { return place_.device; }

@@ -1,5 +1,5 @@
 // host_lane.h - runs works in host memory with the backends of the channel, for a backend that uses
-// them as its own means. In order. Needs the engine role.
+// them as its own means. In order.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@ class HostLane {
     for (Backend* backend : backends_)
       candidates_.push_back({backend->name(), &backend->capabilities()});
   }
-  Status add(Work& work) {
+  Status add(Work& work) HVD_REQUIRES(engine_role) {
     const auto chosen = select(traits_of(work), candidates_);
     if (!chosen)
       return Status(StatusCode::kPreconditionError, explain_route(traits_of(work), candidates_));
@@ -24,8 +24,10 @@ class HostLane {
     return Status::ok();
   }
   bool is_idle() const { return executor_.is_idle(); }
-  Progress advance(std::vector<Work*>& done) { return executor_.advance(done); }
-  void abandon() { executor_.abandon(); }
+  Progress advance(std::vector<Work*>& done) HVD_REQUIRES(engine_role) {
+    return executor_.advance(done);
+  }
+  void abandon() HVD_REQUIRES(engine_role) { executor_.abandon(); }
   // Whose work is first; null if it is idle.
   Backend* current() const { return executor_.current(); }
 

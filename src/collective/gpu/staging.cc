@@ -24,7 +24,6 @@ Status Staging::begin() {
 
 Status Staging::start_next(Turn& turn) {
   make_part(work_, started_, memory_of(started_), turn.part, turn.host);
-  turn.host.owner = &turn;
   for (const Transfer& t : turn.part.in)
     HVD_TRY(means_.in.copy(memory_of(started_) + t.offset, t.device, t.bytes));
   HVD_TRY_ASSIGN(turn.event, device::Event::take(means_.device));
@@ -67,7 +66,9 @@ Status Staging::step(bool& moved) {
   if (!means_.lane.is_idle() && means_.lane.advance(done) != Progress::kBlocked) moved = true;
   for (Work* host : done) {
     if (work_.status.is_ok()) work_.status = host->status;
-    HVD_TRY(go_out(*static_cast<Turn*>(host->owner)));
+    const auto turn = std::find_if(all_.begin(), all_.end(),
+                                   [&](const Turn& candidate) { return &candidate.host == host; });
+    HVD_TRY(go_out(*turn));
     moved = true;
   }
   return Status::ok();

@@ -37,7 +37,7 @@ class Staging {
 
   Staging(Work& work, const StagingMeans& means) : work_(work), means_(means) {}
   // kDone: the results are on the device.
-  Progress advance();
+  Progress advance() HVD_REQUIRES(engine_role);
   // Why it cannot go on; OK otherwise.
   const Status& status() const { return status_; }
 
@@ -51,7 +51,7 @@ class Staging {
   };
 
   Status begin();
-  Status step(bool& moved);
+  Status step(bool& moved) HVD_REQUIRES(engine_role);
   Status start_next(Turn& turn);
   Status go_out(Turn& turn);
   std::byte* memory_of(uint64_t index) const {

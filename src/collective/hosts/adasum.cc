@@ -19,7 +19,7 @@ class AdasumTask final : public Task {
   AdasumTask(shared_memory::Link& local, HostLink& hosts, Work& work)
       : local_(local), hosts_(hosts), work_(work), levels_(adasum_levels(size())) {}
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     if (inner_ != nullptr) {
       const Progress progress = inner_->advance();
       if (progress != Progress::kDone) return progress;

@@ -1,6 +1,6 @@
 // backend.h - works whose members live on several hosts. A blocked work waits for members of this
 // host, for the network, or for either: whoever sleeps for it takes any news of this host and the
-// descriptors. Needs the engine role.
+// descriptors.
 #pragma once
 
 #include "collective/backend.h"
@@ -15,8 +15,9 @@ class StreamBackend : public Backend {
  public:
   StreamBackend(shared_memory::Link& local, HostLink& hosts) : local_(local), hosts_(hosts) {}
 
-  Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done) override;
-  void abandon() override { runner_.abandon(); }
+  Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done)
+      HVD_REQUIRES(engine_role) override;
+  void abandon() HVD_REQUIRES(engine_role) override { runner_.abandon(); }
   shm::Want want() const override { return {}; }
   int awaited_here() const override { return local_.want_member(); }
   std::vector<int> awaited_elsewhere() const override { return hosts_.awaited(); }

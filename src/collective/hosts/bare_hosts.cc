@@ -51,6 +51,7 @@ Status BareHosts::barrier() {
 }
 
 Status BareHosts::run(Work& work) {
+  alone_with_the_engine();
   const auto task = make_task(local_, hosts_, work);
   Deadline deadline = Deadline::never();
   for (int idle = 0;;) {

@@ -39,7 +39,7 @@ class DirectReduce final : public HostReduce {
            gathered_ + lag() >= started_;
   }
 
-  void start(const Block& block) override {
+  void start(const Block& block) HVD_REQUIRES(engine_role) override {
     Flight& flight = flights_[started_ % in_flight()];
     flight.block = block;
     const Numeric& n = block.run->numeric;
@@ -57,7 +57,7 @@ class DirectReduce final : public HostReduce {
       expect_gather(flights_[expected_++ % in_flight()]);
   }
 
-  bool advance() override {
+  bool advance() HVD_REQUIRES(engine_role) override {
     bool moved = hosts_.pump();
     while (combined_ < started_ && has_come(flights_[combined_ % in_flight()])) {
       combine(flights_[combined_++ % in_flight()]);

@@ -10,7 +10,7 @@ class ExchangeTask final : public Task {
   ExchangeTask(shared_memory::Link& local, HostLink& hosts, Work& work)
       : local_(local), hosts_(hosts), work_(work) {}
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     if (now_ == nullptr) {
       if (index_ == work_.exchanges.size()) return Progress::kDone;
       now_ = begin(work_.exchanges[index_++]);
@@ -51,7 +51,7 @@ class Pairwise final : public Task {
     }
   }
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     bool moved = hosts_.pump();
     if (inside_ != nullptr) {
       const Progress progress = inside_->advance();

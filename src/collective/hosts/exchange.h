@@ -1,5 +1,5 @@
 // exchange.h - one exchange of blocks over hosts, and the kinds there are. A state machine like a
-// task; make_exchange() runs those of a work one after the other. Needs the engine role.
+// task; make_exchange() runs those of a work one after the other.
 #pragma once
 
 #include <memory>

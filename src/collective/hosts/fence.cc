@@ -15,7 +15,7 @@ class Fence final : public Task {
     local_.post_ready(local_.step + 1);
   }
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     if (local_.me() != 0) {
       if (!local_.has_result(0, local_.step + 1)) return Progress::kBlocked;
       return leave();
@@ -38,7 +38,7 @@ class Fence final : public Task {
  private:
   enum class Stage { kCome, kAllHere, kAllActed };
 
-  Progress leave() {
+  Progress leave() HVD_REQUIRES(engine_role) {
     local_.post_result(local_.step + 1);
     ++local_.step;
     return Progress::kDone;
@@ -56,7 +56,7 @@ class Fence final : public Task {
     }
   }
 
-  bool have_hosts_told() {
+  bool have_hosts_told() HVD_REQUIRES(engine_role) {
     hosts_.pump();
     const HostLayout& layout = hosts_.layout();
     for (int host = 0; host < layout.host_count(); ++host) {

@@ -31,7 +31,7 @@ class Gather final : public Task {
     }
   }
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     bool moved = hosts_.pump();
     while (try_fill() || try_publish() || try_read()) moved = true;
     if (read_ == rounds_ && published_ == rounds_ && hosts_.has_sent_all() && has_come()) {
@@ -119,7 +119,7 @@ class Gather final : public Task {
   }
 
   // Own bytes are copied into the slot, others will come into it.
-  bool try_fill() {
+  bool try_fill() HVD_REQUIRES(engine_role) {
     if (filled_ == rounds_ || filled_ - read_ == kDepth) return false;
     const uint32_t freed = filled_ < kDepth ? 0 : filled_ - kDepth + 1;
     if (!local_.all_results(local_.step + freed)) return false;
@@ -138,7 +138,7 @@ class Gather final : public Task {
     return true;
   }
 
-  bool try_publish() {
+  bool try_publish() HVD_REQUIRES(engine_role) {
     if (published_ == filled_ || !have_come(arrivals_[published_ % kDepth])) return false;
     local_.post_ready(local_.step + ++published_);
     return true;
@@ -152,7 +152,7 @@ class Gather final : public Task {
   }
   bool has_come() const { return local_.size() > 1 || have_come(arrivals_[0]); }
 
-  bool try_read() {
+  bool try_read() HVD_REQUIRES(engine_role) {
     if (read_ == published_ || !local_.all_ready(local_.step + read_ + 1)) return false;
     for (int i = 0; i < local_.size() && x_.out != nullptr; ++i) {
       const int publisher = (local_.me() + i) % local_.size();

@@ -5,7 +5,7 @@
 //
 // Streams are opened when first used. Works run in the same order on all members, so a stream needs
 // no tags; a check word per work, direction and stream turns a disagreement into CORRUPTED.
-// Never blocks. Needs the engine role. Failure stays: nothing moves afterwards.
+// Never blocks. Failure stays: nothing moves afterwards.
 #pragma once
 
 #include <sys/uio.h>
@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/engine_role.h"
 #include "collective/hosts/layout.h"
 #include "collective/hosts/pace.h"
 #include "collective/work.h"
@@ -55,7 +56,7 @@ class HostLink {
   // says with one work holds from the next one on. finish_paced_work() says that the work is done.
   // A pace that the work brings along is agreed already.
   Pace begin_paced_work(uint32_t kind, uint64_t bytes, Cut::Pace given = Cut::Pace::kOwn);
-  void finish_paced_work();
+  void finish_paced_work() HVD_REQUIRES(engine_role);
 
   // The memory must stay until the position is reached. Empty memory is fine.
   uint64_t queue_send(int member, const void* data, size_t bytes);
@@ -71,7 +72,7 @@ class HostLink {
   bool has_sent_all() const;
 
   // Moves what can be moved: sends first, then receives. True if a byte moved.
-  bool pump();
+  bool pump() HVD_REQUIRES(engine_role);
 
   // The allreduce of the library below, for works of this channel; null: streams only.
   net::LaneReduce* library() { return library_; }

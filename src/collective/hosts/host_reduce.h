@@ -1,7 +1,7 @@
 // host_reduce.h - the level between hosts: reduces a sequence of blocks among the members of one
 // lane, one on each host. A block is a range of a run; its elements leave this member's memory as
 // they are where the run is plain, and pass through scratch otherwise. Contributions are combined
-// in host order; all hosts get the same bits. Never blocks. Needs the engine role.
+// in host order; all hosts get the same bits. Never blocks.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ class HostReduce {
   virtual ~HostReduce() = default;
   virtual bool can_start() const = 0;
   // The next block of the sequence. Only if can_start().
-  virtual void start(const Block& block) = 0;
+  virtual void start(const Block& block) HVD_REQUIRES(engine_role) = 0;
   // Moves bytes and combines what has come. True if anything happened.
-  virtual bool advance() = 0;
+  virtual bool advance() HVD_REQUIRES(engine_role) = 0;
   // Blocks whose outputs hold the result, in the order they were started.
   virtual uint64_t finished() const = 0;
 };

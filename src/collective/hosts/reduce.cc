@@ -81,7 +81,7 @@ class FlatReduce final : public Task {
          .one_shot_bytes = one_shot_bytes_for(work.cut)});
   }
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     bool moved = false;
     for (int turn = 0; turn < kTurnsPerAdvance; ++turn) {
       bool now = false;
@@ -132,7 +132,7 @@ class TwoLevelReduce final : public Task {
                 .one_shot_bytes = one_shot_bytes_for(work.cut)});
   }
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     bool moved = false;
     for (int turn = 0; turn < kTurnsPerAdvance; ++turn) {
       if (copied_out_ == chunks_) {
@@ -163,7 +163,7 @@ class TwoLevelReduce final : public Task {
   uint64_t shard_begin(const Block& block, int lane) const {
     return share_begin(block.count, block.run->numeric.slot_bytes(), lanes(), lane);
   }
-  bool copy_in() {
+  bool copy_in() HVD_REQUIRES(engine_role) {
     if (copied_in_ == chunks_ || copied_in_ - copied_out_ == kDepth) return false;
     // Everybody has read what was in the slot; in the first chunks, what earlier works left there.
     const uint32_t freed = copied_in_ < kDepth ? 0 : 2 * (copied_in_ - kDepth + 1);
@@ -180,7 +180,7 @@ class TwoLevelReduce final : public Task {
     return true;
   }
 
-  bool reduce_shard() {
+  bool reduce_shard() HVD_REQUIRES(engine_role) {
     if (network_ == nullptr || reduced_ == copied_in_) return false;
     if (!local_.all_ready(local_.step + reduced_ + 1)) return false;
     Chunk& now = chunk(reduced_);
@@ -206,7 +206,7 @@ class TwoLevelReduce final : public Task {
     return true;
   }
 
-  bool post_final() {
+  bool post_final() HVD_REQUIRES(engine_role) {
     // Results are posted in order: what was copied out before the next is final.
     if (network_ == nullptr || final_ == reduced_ || copied_out_ < final_) return false;
     if (network_->finished() <= final_) return false;
@@ -215,7 +215,7 @@ class TwoLevelReduce final : public Task {
     return true;
   }
 
-  bool copy_out() {
+  bool copy_out() HVD_REQUIRES(engine_role) {
     if (copied_out_ == copied_in_) return false;
     if (network_ != nullptr && copied_out_ == final_) return false;
     const Block& block = chunk(copied_out_).block;

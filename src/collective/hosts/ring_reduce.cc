@@ -52,7 +52,7 @@ class RingReduce final : public HostReduce {
     return started_ == finished_ && started_ < sequence_.block_count;
   }
 
-  void start(const Block& block) override {
+  void start(const Block& block) HVD_REQUIRES(engine_role) override {
     block_ = block;
     elements_ = hosts_.scratch(2 * area_bytes_);
     received_ = elements_ + area_bytes_;
@@ -66,7 +66,7 @@ class RingReduce final : public HostReduce {
     queue_step();
   }
 
-  bool advance() override {
+  bool advance() HVD_REQUIRES(engine_role) override {
     bool moved = hosts_.pump();
     while (started_ > finished_ && hosts_.has_received(previous_, received_mark_)) {
       moved = true;

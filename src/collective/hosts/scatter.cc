@@ -58,7 +58,7 @@ class Scatter final : public Task {
     for (uint32_t c = 0; c < std::min(kScatterDepth, mine_); ++c) expect_sums(c);
   }
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     bool moved = false;
     for (int turn = 0; turn < kScatterTurnsPerAdvance; ++turn) {
       const bool wire = hosts_.pump(), in = copy_in(), inside = reduce_inside(),
@@ -132,7 +132,7 @@ class Scatter final : public Task {
     }
   }
 
-  bool copy_in() {
+  bool copy_in() HVD_REQUIRES(engine_role) {
     if (copied_ == total_ || copied_ - reduced_ == kScatterDepth) return false;
     if (is_shared()) {
       const uint32_t freed = copied_ < kScatterDepth ? 0 : copied_ - kScatterDepth + 1;
@@ -147,7 +147,7 @@ class Scatter final : public Task {
     return true;
   }
 
-  bool reduce_inside() {
+  bool reduce_inside() HVD_REQUIRES(engine_role) {
     if (reduced_ == copied_) return false;
     const Chunk& chunk = chunks_[reduced_ % kScatterDepth];
     if (hosts_.layout().counterpart(chunk.owner, hosts_.my_host()) == hosts_.me()) {

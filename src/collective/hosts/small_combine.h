@@ -1,7 +1,7 @@
 // small_combine.h - a small reduction whose payloads all lie on this host, in the order of a large
 // one: members of a host first, then the hosts, each rounded once. So the bits of a result do not
-// depend on the way that an operation took. Needs the engine role (uses a scratch block of the
-// thread).
+// depend on the way that an operation took. Thread: any; uses a scratch block of the
+// thread.
 #pragma once
 
 #include "collective/hosts/layout.h"

@@ -3,7 +3,6 @@
 // hosts. A blocked task waits for members of this host, for the network (HostLink::wants()), or for
 // either: whoever sleeps for it must take any news of this host (shm::WantKind::kAny) and those
 // descriptors. When HostLink::status() is a failure the task stays blocked for ever.
-// Needs the engine role.
 #pragma once
 
 #include <memory>

@@ -30,7 +30,7 @@ class LibraryReduce final : public HostReduce {
     return started_ - finished_ < kInFlight && started_ < sequence_.block_count;
   }
 
-  void start(const Block& block) override {
+  void start(const Block& block) HVD_REQUIRES(engine_role) override {
     Turn& turn = turns_[started_ % kInFlight];
     turn = {.block = block};
     const Numeric& n = block.run->numeric;
@@ -51,7 +51,7 @@ class LibraryReduce final : public HostReduce {
     hosts_.set_library_works(true);
   }
 
-  bool advance() override {
+  bool advance() HVD_REQUIRES(engine_role) override {
     bool moved = false;
     while (finished_ < started_ && !hosts_.has_failed()) {
       Turn& turn = turns_[finished_ % kInFlight];

@@ -23,7 +23,7 @@ class AdasumTask final : public Task {
 
   ~AdasumTask() override { release_scratch(); }
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     for (;;) {
       switch (stage_) {
         case Stage::kLoad:
@@ -90,7 +90,7 @@ class AdasumTask final : public Task {
   }
 
   // One more step is done here; the next stage waits until all have done it.
-  void next(Stage stage) {
+  void next(Stage stage) HVD_REQUIRES(engine_role) {
     ++link_.step;
     link_.post_ready(link_.step);
     stage_ = stage;

@@ -1,4 +1,4 @@
-// backend.h - works of members that share memory, all on this host. Needs the engine role.
+// backend.h - works of members that share memory, all on this host.
 #pragma once
 
 #include "collective/backend.h"
@@ -13,8 +13,9 @@ class SharedMemoryBackend final : public Backend {
 
   std::string_view name() const override { return "shared_memory"; }
   const Capabilities& capabilities() const override;
-  Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done) override;
-  void abandon() override;
+  Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done)
+      HVD_REQUIRES(engine_role) override;
+  void abandon() HVD_REQUIRES(engine_role) override;
   shm::Want want() const override { return link_.want(); }
   int awaited_here() const override { return link_.want_member(); }
   std::vector<int> awaited_elsewhere() const override { return {}; }

@@ -199,10 +199,15 @@ class SharedMemoryGroup final : public BareGroup {
   }
 
   Status execute() {
+    alone_with_the_engine();
     executor_.add(work_, backend_);
     Progress progress = Progress::kBlocked;
+    const auto advance = [&] {
+      alone_with_the_engine();
+      return (progress = executor_.advance(done_)) != Progress::kBlocked;
+    };
     do {
-      HVD_TRY(wait([&] { return (progress = executor_.advance(done_)) != Progress::kBlocked; }));
+      HVD_TRY(wait(advance));
     } while (progress != Progress::kDone);
     done_.clear();
     return work_.status;

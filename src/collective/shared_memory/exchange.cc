@@ -20,7 +20,7 @@ class ExchangeTask final : public Task {
  public:
   ExchangeTask(Link& link, Work& work) : link_(link), work_(work) { begin(); }
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     Progress progress = Progress::kBlocked;
     while (index_ < work_.exchanges.size()) {
       // Ahead as far as allowed first: a peer that reads then seldom finds nothing.
@@ -96,7 +96,7 @@ class ExchangeTask final : public Task {
     own_kept_ = end;
   }
 
-  bool try_write() {
+  bool try_write() HVD_REQUIRES(engine_role) {
     if (!sends() || written_ == rounds_ || written_ - read_ >= 2) return false;
     // Slot free: all have read what was in it; in the first rounds, what earlier works left there.
     const uint32_t needed = written_ < kDepth ? 0 : written_ - kDepth + 1;
@@ -127,7 +127,7 @@ class ExchangeTask final : public Task {
     }
   }
 
-  bool try_read() {
+  bool try_read() HVD_REQUIRES(engine_role) {
     if (read_ == rounds_ || (sends() && written_ == read_)) return false;
     if (now().reduces ? !read_reducing() : !read_storing()) return false;
     ++read_;
@@ -172,7 +172,7 @@ class ExchangeTask final : public Task {
     return true;
   }
 
-  void finish() {
+  void finish() HVD_REQUIRES(engine_role) {
     keep_own_block(own_bytes_);
     if (rounds_ > 0 && read_ == rounds_) link_.post_result(link_.step + rounds_);
     link_.step += rounds_;

@@ -8,7 +8,7 @@ class Fence final : public Task {
  public:
   Fence(Link& link, Work& work) : link_(link), work_(work) {}
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     if (stage_ == 0) {
       link_.post_ready(link_.step + 1);
       stage_ = 1;

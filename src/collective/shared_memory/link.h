@@ -4,7 +4,7 @@
 //  - at the end of a work that took k steps from `base`, every rank has posted result >= base + k;
 //  - a rank writes its staging at step `base + j` only after every peer's result reached what the
 //  algorithm says.
-// Layout and access only. Needs the engine role.
+// Layout and access only.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "base/bytes.h"
+#include "base/engine_role.h"
 #include "shm/doorbell.h"
 
 namespace hvd::collective::shared_memory {
@@ -36,8 +37,12 @@ class Link {
 
   std::atomic<uint32_t>& ready(int member) const { return flag(0, member); }
   std::atomic<uint32_t>& result(int member) const { return flag(1, member); }
-  void post_ready(uint32_t value) { bell_.post(ready(me_), posted_ready_ = value); }
-  void post_result(uint32_t value) { bell_.post(result(me_), posted_result_ = value); }
+  void post_ready(uint32_t value) HVD_REQUIRES(engine_role) {
+    bell_.post(ready(me_), posted_ready_ = value);
+  }
+  void post_result(uint32_t value) HVD_REQUIRES(engine_role) {
+    bell_.post(result(me_), posted_result_ = value);
+  }
   // Nobody else has written this rank's counters.
   bool own_words_are_right() const {
     return ready(me_).load(std::memory_order_relaxed) == posted_ready_ &&

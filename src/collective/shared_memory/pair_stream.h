@@ -6,7 +6,7 @@
 //
 // The chunks of following works join the stream while it runs: the pipeline (copy in i, reduce i -
 // 1, copy out i - 2) does not drain between tensors. Ranks need not agree where a stream ends,
-// because counters and slot positions depend only on the sequence of chunks. Needs the engine role.
+// because counters and slot positions depend only on the sequence of chunks.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class PairStream {
  public:
   // Takes works of `owner`.
   PairStream(Link& link, const Backend& owner) : link_(link), owner_(owner) {}
-  void abandon() {
+  void abandon() HVD_REQUIRES(engine_role) {
     chunks_.clear();
     at_ = 0;
     stage_ = 0;
@@ -33,7 +33,7 @@ class PairStream {
            queue.front()->backend == &owner_;
   }
   // Takes reduce works off the front of `queue`; finished works are appended to `done`.
-  Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done);
+  Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done) HVD_REQUIRES(engine_role);
 
  private:
   struct Chunk {

@@ -14,7 +14,7 @@ class SharedReduce final : public Task {
  public:
   SharedReduce(Link& link, Work& work) : link_(link), work_(work) {}
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     uint64_t left = kBytesPerAdvance;
     while (run_ < work_.run_count) {
       if (!reduce_some(left)) return Progress::kAdvanced;

@@ -15,7 +15,7 @@ class StagedReduce final : public Task {
  public:
   StagedReduce(Link& link, Work& work) : link_(link), work_(work) {}
 
-  Progress advance() override {
+  Progress advance() HVD_REQUIRES(engine_role) override {
     for (int turn = 0; turn < kStagesPerAdvance; ++turn) {
       switch (stage_) {
         case Stage::kNext:

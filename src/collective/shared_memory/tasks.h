@@ -1,4 +1,4 @@
-// tasks.h - the works of members that share memory, as tasks. Needs the engine role.
+// tasks.h - the works of members that share memory, as tasks.
 #pragma once
 
 #include <memory>

@@ -3,8 +3,7 @@
 // some tensor was reduced so many times again, as in the original, and has taken long enough to be
 // measured. Files are written by flush() alone.
 //
-// Thread: everything needs the engine role, except flush(), which is called from one thread at a
-// time and may block as the file system does.
+// flush() is called from one thread at a time and may block as the file system does.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +13,7 @@
 #include <unordered_map>
 
 #include "base/clock.h"
+#include "base/engine_role.h"
 #include "base/fd.h"
 #include "base/settings.h"
 #include "base/thread_annotations.h"
@@ -42,11 +42,12 @@ class Tuner {
  public:
   static Result<std::unique_ptr<Tuner>> open(TunerOptions options);
   // An allreduce of the global set ended well. A tuning: it comes next; propose it.
-  std::optional<tune::Tuning> reduced(uint64_t key, uint64_t bytes, TimePoint now);
+  std::optional<tune::Tuning> reduced(uint64_t key, uint64_t bytes, TimePoint now)
+      HVD_REQUIRES(engine_role);
   // All ranks have switched, or are about to at the same operation.
-  void switched(const tune::Tuning& tuning, TimePoint now);
+  void switched(const tune::Tuning& tuning, TimePoint now) HVD_REQUIRES(engine_role);
   // The job ends: what the search has found by now is the profile.
-  void end_early();
+  void end_early() HVD_REQUIRES(engine_role);
 
   // Writes what has been noted since.
   void flush() HVD_EXCLUDES(mutex_);

@@ -1,6 +1,5 @@
 // stall_monitor.h - decides when operations that some ranks have submitted and others not are worth
-// a warning, and when they end the job. Pure: gets the time and what waits, gives a report. Needs
-// the engine role.
+// a warning, and when they end the job. Pure: gets the time and what waits, gives a report.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,5 @@
 // flight.h - the ring of last operations of every rank, always on, in shared memory so that a stall
-// report can say what other ranks did last. begin() needs the submit lock, end() the engine role;
-// reading is racy by design and only for people.
+// report can say what other ranks did last. Reading is racy by design and only for people.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/cpu.h"
+#include "base/engine_role.h"
 #include "shm/job.h"
 #include "wire/request.h"
 
@@ -24,14 +24,14 @@ class Flight {
 
   // Returns the number of the entry.
   uint32_t begin(wire::Kind kind, uint32_t channel, uint64_t bytes, std::string_view name,
-                 uint64_t unnamed_number);
+                 uint64_t unnamed_number) HVD_REQUIRES(submit_side);
   void set_state(uint32_t number, FlightState state) {
     shm::FlightEntry& entry = mine_.flight[number % shm::kFlightEntries];
     if (entry.number.load(std::memory_order_relaxed) == number) {
       entry.state.store(static_cast<uint8_t>(state), std::memory_order_relaxed);
     }
   }
-  void end(uint32_t number, FlightState state);
+  void end(uint32_t number, FlightState state) HVD_REQUIRES(engine_role);
 
   // How long ago `rank` submitted its last operation of this kind and name; zero if it is not
   // there.

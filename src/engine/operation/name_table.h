@@ -1,5 +1,4 @@
 // name_table.h - from what a submission says to its slot, and which names are in flight.
-// Needs the submit lock (the engine role takes it too when it changes slots).
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // met_sets.h - process sets that their members open and close among themselves. Callers come to a
 // meeting in the shared table and wait as for an operation (set_calls.h); whoever holds the role
 // opens the channel when all have come, because the list of channels belongs to the role. Coming
-// and going: any thread; settling needs the role. Never blocks.
+// and going: any thread. Never blocks.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // process_sets.h - the process sets of this rank: the global one, and those that all ranks add and
 // remove at the same place of its order. Sets that members open among themselves: met_sets.h.
-// Opening and closing need the role, because the list of channels to step belongs to it; looking
-// up a channel is one load, for any thread. Never blocks.
+// The list of channels to step belongs to the role; looking up a channel is one load, for any
+// thread. Never blocks.
 #pragma once
 
 #include <cstdint>
