@@ -1,4 +1,4 @@
-"""Checks what the compiler does not see: directions of imports, cycles of folders, sizes of folders.
+"""Checks what the compiler does not see: directions of imports, cycles of folders, sizes of folders, classes.
 
 The tables below are the rule. An import inside a function is taken when the function runs: it may point up
 where LATER says so.
@@ -73,6 +73,13 @@ CYCLES: dict[frozenset[str], str] = {
 MOST_FILES = 40
 # Folders that had more when the rule came: they may shrink, not grow.
 FILES_TODAY = {"bench": 60, "src/net": 48, "tests/process": 50}
+
+MOST_FIELDS = 20
+# Classes that had more when the rule came: they may shrink, not grow.
+FIELDS_TODAY = {"Order": 31, "AgentSession": 22}
+
+# A right that a thread must have is told to the compiler, not to the reader: HVD_REQUIRES(engine_role).
+ROLE_IN_PROSE = re.compile(r"\bneeds?\s+(?:the\s+)?(?:engine\s+)?(?:role|submit\s+lock)\b", re.IGNORECASE)
 
 
 def part_of(module: str) -> str:
@@ -190,6 +197,76 @@ def size_findings() -> Iterator[str]:
             yield f"{folder}: {count} files, at most {most} are clear to a reader; split it"
 
 
+def sources() -> Iterator[tuple[Path, str]]:
+    """Return each source and header below src with its text."""
+    for path in sorted((ROOT / "src").rglob("*.*")):
+        if path.suffix in {".h", ".cc"}:
+            yield path, path.read_text()
+
+
+def prose_findings() -> Iterator[str]:
+    """Look for comments that ask for a right which the compiler could check."""
+    for path, text in sources():
+        # A comment may say it across two lines.
+        joined = re.sub(r"\n *// ?", lambda match: " " * len(match[0]), text)
+        for match in ROLE_IN_PROSE.finditer(joined):
+            place = f"{path.relative_to(ROOT)}:{text.count(chr(10), 0, match.start()) + 1}"
+            words = " ".join(match[0].split())
+            yield f"{place}: '{words}' in a comment; say HVD_REQUIRES to the compiler"
+
+
+def field_findings() -> Iterator[str]:
+    """Count the fields of each class. Structs without functions of their own are tables, and may be long."""
+    for path, text in sources():
+        for name, count in fields_of(text):
+            most = max(MOST_FIELDS, FIELDS_TODAY.get(name, 0))
+            if count > most:
+                place = path.relative_to(ROOT)
+                yield f"{place}: class {name} has {count} fields, at most {most} are one thing; split it"
+
+
+def fields_of(text: str) -> Iterator[tuple[str, int]]:
+    """Return the classes in a source, and how many fields each has. Relies on clang-format."""
+    for match in re.finditer(
+        r"^( *)class (?:HVD_\w+(?:\([^)]*\))? )?(\w+)(?: final)?(?: :[^{;]*)? \{$", text, re.MULTILINE
+    ):
+        indent = match[1]
+        end = text.index(f"\n{indent}}};", match.end())
+        body = re.sub(r"//.*", "", text[match.end() : end])
+        yield match[2], sum(fields_in(statement) for statement in statements_of(body))
+
+
+def statements_of(body: str) -> Iterator[str]:
+    """Return what stands directly in the body of a class, without the bodies inside it."""
+    statement, depth = "", 0
+    for letter in body:
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if depth == 0 and letter in ";}":
+            yield statement
+            statement = ""
+        elif depth == 0:
+            statement += letter
+
+
+NOT_A_FIELD = re.compile(r"\b(?:using|friend|static|typedef|enum|class|struct|template|operator|return)\b")
+
+
+def fields_in(statement: str) -> int:
+    """Return how many fields a statement of a class declares."""
+    declaration = re.sub(r"\b(?:public|protected|private):", "", statement)
+    declaration = re.sub(r"\bHVD_\w+\([^()]*\)", "", declaration)
+    for _ in range(4):
+        declaration = re.sub(r"<[^<>]*>", "", declaration)
+    declaration = declaration.split("=")[0].strip()
+    if (
+        "(" in declaration
+        or not re.search(r"\w+ +[*&]?\w+|[*&] ?\w+", declaration)
+        or NOT_A_FIELD.search(declaration)
+    ):
+        return 0
+    return 1 + declaration.count(",")
+
+
 def cycles_in(what: str, graph: Mapping[str, set[str]]) -> Iterator[str]:
     """Name the parts that need each other."""
     for circle in circles(graph):
@@ -218,7 +295,13 @@ def circles(graph: Mapping[str, Iterable[str]]) -> list[set[str]]:
 
 def main() -> int:
     """Print what breaks a rule."""
-    findings = [*python_findings(), *source_findings(), *size_findings()]
+    findings = [
+        *python_findings(),
+        *source_findings(),
+        *size_findings(),
+        *prose_findings(),
+        *field_findings(),
+    ]
     sys.stdout.writelines(f"{finding}\n" for finding in findings)
     return 1 if findings else 0
 

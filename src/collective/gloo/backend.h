@@ -1,8 +1,7 @@
 // backend.h - reductions and exchanges of a channel on several hosts through Gloo. The members
 // connect with the first work. A work runs on the worker's thread, and a blocked one waits for its
-// descriptor. It shares the streams of collective/hosts, and with them their order. Needs the
-// engine role. Nothing blocks, except that abandon() waits until Gloo has let go of the work's
-// memory.
+// descriptor. It shares the streams of collective/hosts, and with them their order. Nothing
+// blocks, except that abandon() waits until Gloo has let go of the work's memory.
 #pragma once
 
 #include <memory>

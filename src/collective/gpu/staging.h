@@ -1,6 +1,6 @@
 // staging.h - a work in device memory, run through pinned host memory by the backends of the host:
-// while one part is reduced, the next one is copied in and the last one out. Never blocks. Needs
-// the engine role, and the device's context.
+// while one part is reduced, the next one is copied in and the last one out. Never blocks. The
+// device's context must be current.
 #pragma once
 
 #include <array>

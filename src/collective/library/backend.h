@@ -1,6 +1,5 @@
 // backend.h - large reductions by the library below the mesh (MPI), where every host has one
-// member. It shares the streams of collective/hosts, and with them their order. Needs the engine
-// role.
+// member. It shares the streams of collective/hosts, and with them their order.
 #pragma once
 
 #include "collective/hosts/backend.h"

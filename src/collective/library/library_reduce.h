@@ -1,5 +1,4 @@
-// library_reduce.h - a sequence of blocks reduced by the library below the mesh. Needs the engine
-// role.
+// library_reduce.h - a sequence of blocks reduced by the library below the mesh.
 #pragma once
 
 #include "collective/hosts/host_reduce.h"
