@@ -80,13 +80,13 @@ class GpuBackend final : public Backend {
   Route& route_of(const Work& work);
   bool settle(Route& route, const Work& work, bool& moved) HVD_REQUIRES(engine_role);
   Status ask(Route& route, const Work& work) HVD_REQUIRES(engine_role);
-  Status answer(Route& route, const Work& work);
+  Status answer(Route& route, const Work& work) HVD_REQUIRES(engine_role);
   Status begin_staging(Work& work);
   Status begin_nccl(Work& work, Route& route) HVD_REQUIRES(engine_role);
   Status replace_missing(Entry& entry, std::vector<Call>& calls);
   Status copy_overlapping(Entry& entry, Work& work);
   Status run_kernels(const Entry& entry, const std::vector<KernelStep>& steps);
-  Status launch(Entry& entry);
+  Status launch(Entry& entry) HVD_REQUIRES(engine_role);
   Result<void*> scratch(Entry& entry, uint64_t bytes);
   Status note_launched(Entry& entry);
   Status look_at(Entry& entry, bool& moved) HVD_REQUIRES(engine_role);

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/engine_role.h"
+
 namespace hvd::collective::gpu {
 
-// What the channels of an engine have said already. Needs the engine role.
+// What the channels of an engine have said already.
 struct Notices {
-  bool host_memory = false;  // that tensors of GPUs travel through it, and why
+  // That tensors of GPUs travel through it, and why.
+  bool host_memory HVD_GUARDED_BY(engine_role) = false;
 };
 
 struct Options {

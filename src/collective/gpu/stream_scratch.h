@@ -1,12 +1,13 @@
 // stream_scratch.h - device memory that one stream uses for one work after the other: what a later
-// work puts into the stream runs behind what an earlier one did there, so nobody waits. Needs the
-// engine role, and the device's context.
+// work puts into the stream runs behind what an earlier one did there, so nobody waits. The
+// device's context must be current.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
+#include "base/engine_role.h"
 #include "base/status.h"
 #include "device/stream.h"
 
@@ -23,7 +24,7 @@ class StreamScratch {
   ~StreamScratch() { free(); }
 
   // At least so long. One that is too short is replaced, for which the driver waits for the device.
-  Result<std::byte*> reserve(uint64_t bytes) {
+  Result<std::byte*> reserve(uint64_t bytes) HVD_REQUIRES(engine_role) {
     if (bytes_ >= bytes) return data_;
     free();
     HVD_TRY_ASSIGN(void* const memory, device::alloc_memory(device_, bytes));
