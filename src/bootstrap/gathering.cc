@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "base/parse.h"
@@ -80,8 +81,18 @@ Result<std::optional<Member>> await_member(int32_t rank, store::Store& store, co
   }
 }
 
+bool is_out_of_reach(const Status& status) {
+  return status.code() == StatusCode::kTimedOut || status.code() == StatusCode::kPeerLost;
+}
+
+// Nobody is to blame for a wait that was ended from outside.
+void miss(const Interrupt* interrupt, std::span<const int32_t> ranks) {
+  if (interrupt == nullptr || !interrupt->miss || !interrupt->look().is_ok()) return;
+  for (int32_t rank : ranks) interrupt->miss(rank);
+}
+
 Result<Roster> collect(const Member& self, store::Store& store, const Names& names,
-                       Deadline deadline) {
+                       Deadline deadline, const Interrupt* interrupt) {
   Roster roster;
   std::vector<int32_t> missing;
   for (int32_t rank = 0; rank < self.size && missing.size() < kMostMissing; ++rank) {
@@ -94,6 +105,7 @@ Result<Roster> collect(const Member& self, store::Store& store, const Names& nam
     roster.members.push_back(std::move(*member));
   }
   if (!missing.empty()) {
+    miss(interrupt, missing);
     return Status(StatusCode::kTimedOut,
                   concat(missing.size() == 1 ? "rank " : "ranks ", join_text(missing),
                          missing.size() < kMostMissing ? "" : " ...", " of ", self.size,
@@ -105,8 +117,8 @@ Result<Roster> collect(const Member& self, store::Store& store, const Names& nam
 }
 
 Result<Roster> gather_as_rank0(const Member& self, store::Store& store, const Names& names,
-                               Deadline deadline) {
-  auto roster = collect(self, store, names, deadline);
+                               Deadline deadline, const Interrupt* interrupt) {
+  auto roster = collect(self, store, names, deadline, interrupt);
   const Roster published = roster ? *roster : Roster{.failure = roster.status()};
   const Status set = store.set(names.roster(), encode_roster(published), later(deadline));
   if (!roster) return blame("rendezvous", roster.status());
@@ -117,16 +129,21 @@ Result<Roster> gather_as_rank0(const Member& self, store::Store& store, const Na
 }  // namespace
 
 Result<Roster> gather(Member self, store::Store& unsigned_store, const net::Key& key,
-                      uint64_t epoch, Deadline deadline) {
+                      uint64_t epoch, Deadline deadline, const Interrupt* interrupt) {
   SignedStore store(unsigned_store, key);
   const Names names(epoch);
   HVD_TRY_ASSIGN(self.fresh, random_bytes(kFreshBytes));
   if (const Status status = introduce(self, store, names, deadline); !status) {
+    if (is_out_of_reach(status)) miss(interrupt, {&kStorePeer, 1});
     return blame("rendezvous", status);
   }
-  if (self.rank == 0) return gather_as_rank0(self, store, names, deadline);
+  if (self.rank == 0) return gather_as_rank0(self, store, names, deadline, interrupt);
   const auto bytes = store.get(names.roster(), later(deadline));
-  if (!bytes) return blame("rendezvous", bytes.status());
+  if (!bytes) {
+    constexpr int32_t kWriter = 0;
+    if (is_out_of_reach(bytes.status())) miss(interrupt, {&kWriter, 1});
+    return blame("rendezvous", bytes.status());
+  }
   HVD_TRY_ASSIGN(Roster roster, decode_roster(*bytes));
   if (!roster.failure) return blame("rendezvous", roster.failure);
   if (roster.members.empty() || self.rank >= static_cast<int32_t>(roster.members.size()) ||

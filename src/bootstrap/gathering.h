@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/status.h"
 #include "bootstrap/roster.h"
 #include "net/key.h"
@@ -17,7 +18,8 @@
 namespace hvd::bootstrap {
 
 // If it fails, it fails with the same reason on every rank that can reach the store.
+// `interrupt` hears who did not come; null: nobody wants to know.
 Result<Roster> gather(Member self, store::Store& store, const net::Key& key, uint64_t epoch,
-                      Deadline deadline);
+                      Deadline deadline, const Interrupt* interrupt = nullptr);
 
 }  // namespace hvd::bootstrap

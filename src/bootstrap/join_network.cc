@@ -18,10 +18,10 @@ namespace hvd::bootstrap {
 namespace {
 
 Result<Network> meet(TcpEnd self, store::Store& store, const net::Key& key, uint64_t epoch,
-                     Deadline deadline) {
+                     Deadline deadline, const Interrupt* interrupt = nullptr) {
   say_what_is_open(self.member);
   HVD_TRY_ASSIGN(net::TcpPort port, listen_at(self));
-  HVD_TRY_ASSIGN(const Roster roster, gather(self.member, store, key, epoch, deadline));
+  HVD_TRY_ASSIGN(const Roster roster, gather(self.member, store, key, epoch, deadline, interrupt));
   Network network;
   network.host_secret = key.derive("horovod host", {});
   HVD_TRY_ASSIGN(network.hosts, make_host_map(roster.members));
@@ -67,7 +67,7 @@ Result<Network> join_at(const StorePlace& place, TcpEnd self, const net::Key& ke
   store::Client client(std::move(addresses), key, options);
   if (interrupt == nullptr) return meet(std::move(self), client, key, options.epoch, deadline);
   InterruptedStore store(client, *interrupt);
-  return meet(std::move(self), store, key, options.epoch, deadline);
+  return meet(std::move(self), store, key, options.epoch, deadline, interrupt);
 }
 
 // Through the store that was made known through PMI, in this init or an earlier one.

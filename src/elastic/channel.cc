@@ -72,21 +72,6 @@ Status Channel::send(const ToLauncher& message) const {
   return Status::ok();
 }
 
-void Channel::take(const ToWorker& message) {
-  if (const auto* assign = std::get_if<Assign>(&message)) {
-    assigned_ = *assign;
-    news_ = {};
-  } else if (const auto* removed = std::get_if<Removed>(&message)) {
-    removed_ = *removed;
-  } else if (const auto* broken = std::get_if<Broken>(&message)) {
-    broken_ = *broken;
-  } else if (const auto* news = std::get_if<News>(&message)) {
-    news_ = *news;
-  } else {
-    is_asked_to_leave_ = true;
-  }
-}
-
 Status Channel::take_all() {
   MutexLock lock(mutex_);
   std::array<char, kMaxMessageBytes + 1> buffer;
@@ -100,22 +85,19 @@ Status Channel::take_all() {
     if (count <= 0) return launcher_gone();
     HVD_TRY_ASSIGN(const ToWorker message,
                    decode_to_worker({buffer.data(), static_cast<size_t>(count)}));
-    take(message);
+    inbox_.take(message);
   }
 }
 
 Result<Assign> Channel::await_assignment(uint64_t epoch, const std::string& why,
                                          Deadline deadline) {
-  HVD_TRY(send(Ready{.epoch = epoch, .why = why}));
+  HVD_TRY(send(Ready{.epoch = epoch, .why = why, .missed = take_missed()}));
   while (true) {
     HVD_TRY(take_all());
     {
       MutexLock lock(mutex_);
-      if (removed_) {
-        return Status(StatusCode::kShutDown,
-                      concat("this worker was removed from the job: ", removed_->reason));
-      }
-      if (assigned_ && assigned_->epoch > epoch) return *std::exchange(assigned_, std::nullopt);
+      HVD_TRY_ASSIGN(const auto place, inbox_.take_place(epoch));
+      if (place) return *place;
     }
     if (!wait_readable(socket_.get(), deadline)) {
       return Status(StatusCode::kTimedOut,
@@ -128,24 +110,34 @@ Result<Assign> Channel::await_assignment(uint64_t epoch, const std::string& why,
 Status Channel::check_unbroken(uint64_t epoch) {
   HVD_TRY(take_all());
   MutexLock lock(mutex_);
-  if (!broken_ || broken_->epoch < epoch) return Status::ok();
-  return Status(StatusCode::kPeerLost,
-                concat("epoch ", epoch, " ended while its members met: ", broken_->reason));
+  return inbox_.check_unbroken(epoch);
 }
 
 Interrupt Channel::interrupt_for(uint64_t epoch) {
-  return {.fd = socket_.get(), .look = [this, epoch] { return check_unbroken(epoch); }};
+  return {.fd = socket_.get(),
+          .look = [this, epoch] { return check_unbroken(epoch); },
+          .miss = [this](int32_t rank) { note_missed(rank); }};
+}
+
+void Channel::note_missed(int32_t rank) {
+  MutexLock lock(mutex_);
+  if (missed_.size() < kMaxMissed) missed_.push_back(rank);
+}
+
+std::vector<int32_t> Channel::take_missed() {
+  MutexLock lock(mutex_);
+  return std::exchange(missed_, {});
 }
 
 News Channel::look() {
   (void)take_all().is_ok();  // what is wrong with the launcher shows at the next init
   MutexLock lock(mutex_);
-  return news_;
+  return inbox_.news();
 }
 
 bool Channel::is_asked_to_leave() {
   MutexLock lock(mutex_);
-  return is_asked_to_leave_;
+  return inbox_.is_asked_to_leave();
 }
 
 Status Channel::tell(const Report& report) { return send(report); }

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include <optional>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -13,6 +13,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "base/thread_annotations.h"
+#include "elastic/inbox.h"
 #include "elastic/message.h"
 
 namespace hvd::elastic {
@@ -32,7 +33,8 @@ class Channel {
       HVD_EXCLUDES(mutex_);
 
   // For whoever waits for the other members of `epoch`: fails when the launcher says that it is
-  // broken. The channel must outlive it.
+  // broken, and hears which of them were waited for in vain, which the next Ready says. The channel
+  // must outlive it.
   Interrupt interrupt_for(uint64_t epoch);
 
   News look() HVD_EXCLUDES(mutex_);
@@ -45,18 +47,16 @@ class Channel {
  private:
   Status send(const ToLauncher& message) const;
   Status take_all() HVD_EXCLUDES(mutex_);
-  void take(const ToWorker& message) HVD_REQUIRES(mutex_);
   Status check_unbroken(uint64_t epoch) HVD_EXCLUDES(mutex_);
+  void note_missed(int32_t rank) HVD_EXCLUDES(mutex_);
+  std::vector<int32_t> take_missed() HVD_EXCLUDES(mutex_);
 
   const UniqueFd socket_;
   const pid_t owner_;
   pid_t launcher_ = 0;
   Mutex mutex_;
-  std::optional<Assign> assigned_ HVD_GUARDED_BY(mutex_);
-  std::optional<Removed> removed_ HVD_GUARDED_BY(mutex_);
-  std::optional<Broken> broken_ HVD_GUARDED_BY(mutex_);  // the newest
-  News news_ HVD_GUARDED_BY(mutex_);
-  bool is_asked_to_leave_ HVD_GUARDED_BY(mutex_) = false;
+  Inbox inbox_ HVD_GUARDED_BY(mutex_);
+  std::vector<int32_t> missed_ HVD_GUARDED_BY(mutex_);  // since the last Ready
 };
 
 }  // namespace hvd::elastic

@@ -1,5 +1,8 @@
 #include "elastic/message.h"
 
+#include <algorithm>
+
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "net/packing.h"
 
@@ -35,6 +38,9 @@ std::string write(const Ready& message) {
   std::string out = begin(Kind::kReady);
   put(out, message.epoch);
   put_text(out, cut(message.why));
+  const size_t count = std::min(message.missed.size(), kMaxMissed);
+  put(out, static_cast<uint32_t>(count));
+  for (size_t i = 0; i < count; ++i) put(out, message.missed[i]);
   return out;
 }
 
@@ -87,6 +93,14 @@ Assign read_assign(Unpacker& in) {
   return message;
 }
 
+// False: more than anybody sends, or ranks that no world has.
+bool read_missed(Unpacker& in, std::vector<int32_t>& out) {
+  const auto count = in.get<uint32_t>();
+  if (count > kMaxMissed) return false;
+  for (uint32_t i = 0; i < count; ++i) out.push_back(in.get<int32_t>());
+  return std::all_of(out.begin(), out.end(), [](int32_t rank) { return rank >= kStorePeer; });
+}
+
 bool is_part(int32_t place, int32_t count, int32_t most) {
   return place >= 0 && place < count && count <= most;
 }
@@ -120,7 +134,8 @@ Result<ToLauncher> decode_to_launcher(std::string_view bytes) {
     case Kind::kReady: {
       Ready message{.epoch = in.get<uint64_t>()};
       message.why = in.get_text();
-      if (in.is_complete() && message.why.size() <= kMaxReasonBytes) return ToLauncher(message);
+      const bool is_sound = read_missed(in, message.missed) && in.is_complete();
+      if (is_sound && message.why.size() <= kMaxReasonBytes) return ToLauncher(message);
       break;
     }
     case Kind::kReport: {

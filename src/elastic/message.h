@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "base/status.h"
 
@@ -24,6 +25,7 @@ namespace hvd::elastic {
 
 inline constexpr size_t kMaxMessageBytes = 4096;
 inline constexpr size_t kMaxReasonBytes = 1024;  // longer ones are cut
+inline constexpr size_t kMaxMissed = 256;        // more are left out
 
 // Names the worker's end of the socket pair: a number.
 inline constexpr char kChannelVariable[] = "HOROVOD_ELASTIC_FD";
@@ -31,6 +33,9 @@ inline constexpr char kChannelVariable[] = "HOROVOD_ELASTIC_FD";
 struct Ready {
   uint64_t epoch = 0;    // that it was in last; 0: it has just been started
   std::string why = {};  // it came back; empty: a first start, or the program's own wish
+  // Ranks of that epoch that it could not reach while they met; kStorePeer: not even the place
+  // where all meet.
+  std::vector<int32_t> missed = {};
   bool operator==(const Ready&) const = default;
 };
 

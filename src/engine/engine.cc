@@ -99,6 +99,7 @@ Result<std::unique_ptr<Engine>> Engine::start(EngineOptions options) {
     options.settings.cache_capacity = std::max<int64_t>(job->header().cache_capacity, 0);
   }
   const auto static_sets = std::move(options.process_sets);
+  const Interrupt interrupt = options.interrupt;
   auto engine = std::unique_ptr<Engine>(new Engine({.engine_number = next_engine_number(),
                                                     .topology = std::move(options.topology),
                                                     .settings = std::move(options.settings),
@@ -106,7 +107,7 @@ Result<std::unique_ptr<Engine>> Engine::start(EngineOptions options) {
                                                     .hosts = std::move(options.hosts),
                                                     .mesh = std::move(options.mesh),
                                                     .gloo = std::move(options.gloo)}));
-  if (Status status = engine->open(static_sets); !status) {
+  if (Status status = engine->open(static_sets, interrupt); !status) {
     engine->shutdown(Deadline::after(std::chrono::seconds(1)));
     return status;
   }
@@ -143,20 +144,21 @@ DriverView Engine::driver_view() {
           sets_,         met_sets_,     lookout_, timelines_, tuning_.waiting(), statistics_};
 }
 
-Status Engine::open(const std::vector<std::vector<int32_t>>& static_sets) {
+Status Engine::open(const std::vector<std::vector<int32_t>>& static_sets,
+                    const Interrupt& interrupt) {
   {
     alone_with_the_engine();
     HVD_TRY(sets_.open_global());
   }
   HVD_TRY(tuning_.start());
-  HVD_TRY(start_threads());
+  HVD_TRY(start_threads(interrupt));
   return set_calls_.add_static(static_sets);
 }
 
-Status Engine::start_threads() {
+Status Engine::start_threads(const Interrupt& interrupt) {
   const Settings& settings = surroundings_.settings;
   if (mirror_ != nullptr) {
-    HVD_TRY(mirror_->meet(Deadline::after(settings.rendezvous_timeout)));
+    HVD_TRY(mirror_->meet(Deadline::after(settings.rendezvous_timeout), interrupt));
     HVD_TRY_ASSIGN(net_thread_, mirror::NetThread::start(*mirror_, job(), *this));
     driver_.use(*net_thread_);
   }

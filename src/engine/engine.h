@@ -160,8 +160,8 @@ class Engine final : public ChannelHost,
 
  private:
   explicit Engine(Surroundings surroundings);
-  Status open(const std::vector<std::vector<int32_t>>& static_sets);
-  Status start_threads();
+  Status open(const std::vector<std::vector<int32_t>>& static_sets, const Interrupt& interrupt);
+  Status start_threads(const Interrupt& interrupt);
   void stop_threads();
   void tell_leaving();
   void end_operations(Deadline deadline);

@@ -132,17 +132,31 @@ void Mirror::introduce(PeerLink& link) {
   (void)link.send(header, bytes_of(hello)).is_ok();  // nothing is attached yet: it only waits
 }
 
-Status Mirror::meet(Deadline deadline) {
+std::vector<int32_t> Mirror::not_heard_of() const {
+  std::vector<int32_t> ranks;
+  for (int rank = 0; rank < job_.size(); ++rank) {
+    const auto state = job_.block(rank).state.load(std::memory_order_acquire);
+    if (state == static_cast<uint32_t>(shm::RankState::kStarting)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+Status Mirror::meet(Deadline deadline, const Interrupt& interrupt) {
+  Status met = meet_all(deadline, interrupt);
+  if (met.is_ok() || !interrupt.miss || !interrupt.look().is_ok()) return met;
+  for (const int32_t rank : not_heard_of()) interrupt.miss(rank);
+  return met;
+}
+
+Status Mirror::meet_all(Deadline deadline, const Interrupt& interrupt) {
   for (;;) {
     const bool advanced = pump();
-    int missing = -1;
-    for (int rank = 0; rank < job_.size() && missing < 0; ++rank) {
-      const auto state = job_.block(rank).state.load(std::memory_order_acquire);
-      if (state == static_cast<uint32_t>(shm::RankState::kStarting)) missing = rank;
-    }
-    if (missing < 0) return Status::ok();
+    const std::vector<int32_t> late = not_heard_of();
+    if (late.empty()) return Status::ok();
+    if (interrupt.look) HVD_TRY(interrupt.look());
     if (job_.has_failed()) return job_.failure();
     if (deadline.passed()) {
+      const int32_t missing = late.front();
       const auto host = static_cast<size_t>(hosts_.host_of[static_cast<size_t>(missing)]);
       return Status(StatusCode::kTimedOut,
                     concat("init: rank ", missing, " (host ", hosts_.names[host],

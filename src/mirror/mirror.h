@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/status.h"
 #include "base/thread_annotations.h"
 #include "mirror/mirrored_channel.h"
@@ -46,8 +47,8 @@ class Mirror {
   // What still comes for it is dropped. Nothing is sent any more.
   void close(MirroredChannel& channel) HVD_EXCLUDES(receive_mutex_);
   // Waits until every rank of other hosts has introduced itself on this host. After the global set
-  // was opened.
-  Status meet(Deadline deadline);
+  // was opened. `interrupt` may end that, and hears who did not.
+  Status meet(Deadline deadline, const Interrupt& interrupt = {});
 
   // Sends what is new in the channel. After publishing; any lock may be held but those of the
   // mirror.
@@ -80,6 +81,9 @@ class Mirror {
   void tend_mesh() { mesh_.poll(); }
 
  private:
+  Status meet_all(Deadline deadline, const Interrupt& interrupt);
+  std::vector<int32_t> not_heard_of() const;
+
   struct Peer {
     explicit Peer(int32_t rank) : link(rank) {}
     PeerLink link;

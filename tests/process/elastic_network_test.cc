@@ -67,6 +67,39 @@ TEST_F(ElasticNetwork, AHostThatIsLostIsTakenOutAndTheOthersGoOn) {
   EXPECT_THAT(job.err(), HasSubstr("hostc gets no new workers any more"));
 }
 
+// ssh (here: nsenter) still reaches it, so its worker comes back and asks for a place.
+TEST_F(ElasticNetwork, AHostThatOnlySshReachesIsGivenUpWithAReason) {
+  LaunchedJob job(command({"-np", "3", "--min-np", "2", "-H", "hosta:1,hostb:1,hostc:1",
+                           "--gloo-timeout-seconds", "3", "--elastic-log", log_file()}),
+                  {.environment = hosts_->environment()});
+  ASSERT_TRUE(wait_for_world(job, 1, 3)) << job.err();
+
+  ASSERT_TRUE(hosts_->cut_link("hostc"));
+  const bool has_gone_on = wait_for_world(job, 3, 2);
+  stop();
+  const int code = job.wait();
+  ASSERT_TRUE(hosts_->restore_link("hostc"));
+
+  EXPECT_TRUE(has_gone_on) << job.err();
+  EXPECT_EQ(code, 0) << job.err();
+  EXPECT_THAT(job.err(), HasSubstr("the network of host hostc does not carry the training: rank "));
+  EXPECT_THAT(job.err(), HasSubstr("hostc gets no new workers any more"));
+  EXPECT_THAT(log_text(), HasSubstr("\"event\": \"unreachable\""));
+}
+
+TEST_F(ElasticNetwork, AJobWhoseOtherHostOnlySshReachesEndsAndSaysSo) {
+  ASSERT_TRUE(hosts_->cut_link("hostb"));
+  LaunchedJob job(command({"-np", "2", "--min-np", "2", "-H", "hosta:1,hostb:1",
+                           "--gloo-timeout-seconds", "3"}),
+                  {.environment = hosts_->environment()});
+  const int code = job.wait();
+  ASSERT_TRUE(hosts_->restore_link("hostb"));
+
+  EXPECT_NE(code, 0);
+  EXPECT_THAT(job.err(), HasSubstr("only 1 of at least 2 workers remain"));
+  EXPECT_THAT(job.err(), HasSubstr("the network of host hostb does not carry the training"));
+}
+
 TEST_F(ElasticNetwork, AWorkerOfAnotherHostDies) {
   LaunchedJob job(command({"-np", "4", "--min-np", "2", "-H", "hosta:2,hostb:2",
                            "--blacklist-cooldown-range", "1", "1"}),

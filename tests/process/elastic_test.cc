@@ -59,6 +59,35 @@ TEST_F(Elastic, ADeathInInitCostsAnEpochAndNoTimeOut) {
   EXPECT_THAT(job.out(), Not(HasSubstr("epoch 1 rank")));
 }
 
+TEST_F(Elastic, ADeathInTheResetItselfCostsNoEpoch) {
+  LaunchedJob job(command({"-np", "4", "--min-np", "2", "--blacklist-cooldown-range", "60", "60"},
+                          {"dies-in-reset", "2"}));
+  ASSERT_TRUE(wait_for_world(job, 1, 4)) << job.err();
+
+  ::kill(process(job, 1, 1, 4), SIGKILL);
+  ASSERT_TRUE(wait_for_world(job, 2, 2)) << job.err();
+  stop();
+
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_EQ(process(job, 2, 1, 2), process(job, 1, 3, 4));
+  EXPECT_THAT(job.err(), HasSubstr("rank 2 on localhost exited with code 8"));
+}
+
+TEST_F(Elastic, ANewcomerThatCannotStartIsTriedThreeTimesAndHarmsNobody) {
+  write_hosts("localhost slots=2\n");
+  LaunchedJob job(command({"-np", "2", "--min-np", "1", "--hostfile", hosts_file(),
+                           "--blacklist-cooldown-range", "1", "1", "--elastic-log", log_file()},
+                          {"cannot-start", "2"}));
+  ASSERT_TRUE(wait_for_world(job, 1, 2)) << job.err();
+
+  write_hosts("localhost slots=3\n");
+  ASSERT_TRUE(job.wait_for_error("exited with code 6", 3)) << job.err();
+  stop();
+
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.out(), Not(HasSubstr("epoch 2 ")));
+}
+
 TEST_F(Elastic, AFrozenWorkerIsKilledWithAReason) {
   LaunchedJob job(
       command({"-np", "3", "--min-np", "2", "--blacklist-cooldown-range", "60", "60"}),
@@ -111,6 +140,22 @@ TEST_F(Elastic, ADiscoveryScriptThatFailsLaterIsToldOnce) {
   write_hosts("two words\n");
   ASSERT_TRUE(job.wait_for_error("line 1: expected 'host slots=N' or 'host:N', got 'two words'"));
   write_hosts("localhost:2\n");
+  ASSERT_TRUE(wait_for_world(job, 2, 2)) << job.err();
+  stop();
+
+  EXPECT_EQ(job.wait(), 0) << job.err();
+}
+
+// What it said before stays; it has 10 s. Here it hangs once, and knows more the next time.
+TEST_F(Elastic, ADiscoveryScriptThatHangsIsKilledAndAskedAgain) {
+  write_hosts("localhost:1\n");
+  const std::string script = concat("grep -q hang '", hosts_file(), "' && echo localhost:2 > '",
+                                    hosts_file(), "' && exec sleep 600; cat '", hosts_file(), "'");
+  LaunchedJob job(command({"-np", "1", "--min-np", "1", "--host-discovery-script", script}));
+  ASSERT_TRUE(wait_for_world(job, 1, 1)) << job.err();
+
+  write_hosts("hang\n");
+  ASSERT_TRUE(job.wait_for_error("did not end within 10 s")) << job.err();
   ASSERT_TRUE(wait_for_world(job, 2, 2)) << job.err();
   stop();
 

@@ -85,10 +85,11 @@ WorldEnd live_in_world(const char* stop_file, int64_t& step) {
 
 std::optional<int> run_as_elastic_worker(int argc, char** argv) {
   if (argc < 3 || std::strcmp(argv[1], kElasticFlag) != 0) return std::nullopt;
-  const char* rank = std::getenv("HOROVOD_RANK");
-  if (argc == 5 && std::strcmp(argv[3], "dies-in-init") == 0 && std::strcmp(argv[4], rank) == 0) {
-    die_in_init(std::atoi(rank));
-  }
+  const int rank = std::atoi(std::getenv("HOROVOD_RANK"));
+  const std::string role = argc == 5 ? argv[3] : "";
+  const int number = argc == 5 ? std::atoi(argv[4]) : -1;
+  if (role == "dies-in-init" && rank == number) die_in_init(rank);
+  if (role == "cannot-start" && rank >= number) return 6;
   int64_t step = 0;
   while (true) {
     const hvd_status status = hvd_init(nullptr);
@@ -104,6 +105,7 @@ std::optional<int> run_as_elastic_worker(int argc, char** argv) {
                 hvd_size(), static_cast<int>(::getpid()));
     std::fflush(stdout);
     const WorldEnd end = live_in_world(argv[2], step);
+    if (end == WorldEnd::kLost && role == "dies-in-reset" && hvd_rank() == number) return 8;
     if (end == WorldEnd::kLeave) tell(HVD_ELASTIC_LEAVING);
     if (end == WorldEnd::kStop) tell(HVD_ELASTIC_DONE);
     hvd_shutdown();

@@ -10,6 +10,9 @@ namespace hvd::testing {
 // The argument that makes a test program an elastic worker; the name of the file follows, then
 //   dies-in-init RANK   the worker that is first given this rank dies when it knows its place, so
 //                       that the others wait for it in init
+//   dies-in-reset RANK  the worker that has this rank when its world is lost dies instead of coming
+//                       back
+//   cannot-start N      workers from number N on end at once
 // Says "epoch E rank R of N is P" at the start of each world, where P is its process, and
 // "finished after S steps" at the end. Exits with 9 if a sum is wrong.
 inline constexpr char kElasticFlag[] = "--elastic-worker";

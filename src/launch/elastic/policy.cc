@@ -3,12 +3,14 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
 #include "base/text.h"
 
 namespace hvd::launch {
 namespace {
 
 constexpr int kMostFailedStarts = 3;
+constexpr int kReportCommitted = 1;
 constexpr int kReportLeaving = 2;
 constexpr int kReportDone = 3;
 
@@ -72,20 +74,49 @@ Actions Policy::on_message(int32_t id, const elastic::ToLauncher& message, TimeP
   Worker& worker = workers_[static_cast<size_t>(id)];
   if (!is_alive(worker)) return out;
   if (const auto* report = std::get_if<elastic::Report>(&message)) {
-    if (report->kind == kReportLeaving) note_leaving(worker, out);
-    if (report->kind == kReportDone) worker.has_succeeded = true;
+    note_report(worker, *report, out);
   } else if (worker.phase != Phase::kWaiting) {
-    const auto& ready = std::get<elastic::Ready>(message);
-    const bool is_unexpected = worker.phase == Phase::kRunning && !broken_at_ && causes_.empty();
-    if (is_unexpected && !ready.why.empty()) {
-      causes_.push_back(concat(name_of(id), " came back from init: ", ready.why));
-    } else if (is_unexpected && told_changes_ == 0) {
-      causes_.push_back(concat(name_of(id), " left epoch ", epoch_));
-    }
-    worker.phase = Phase::kWaiting;
+    note_ready(worker, std::get<elastic::Ready>(message));
   }
   settle(now, out);
   return out;
+}
+
+void Policy::note_report(Worker& worker, const elastic::Report& report, Actions& out) {
+  if (report.kind == kReportCommitted) {
+    worker.has_state = are_states_reported_ = true;
+    // Before the first commit there is nothing that could be lost.
+    if (report.number > 0) was_there_state_ = true;
+  }
+  if (report.kind == kReportLeaving) note_leaving(worker, out);
+  if (report.kind == kReportDone) worker.has_succeeded = true;
+}
+
+void Policy::note_ready(Worker& worker, const elastic::Ready& ready) {
+  const bool was_running = worker.phase == Phase::kRunning;
+  const bool is_unexpected = was_running && !broken_at_ && causes_.empty();
+  if (is_unexpected && !ready.why.empty()) {
+    causes_.push_back(concat(name_of(worker.id), " came back from init: ", ready.why));
+  } else if (is_unexpected && told_changes_ == 0) {
+    causes_.push_back(concat(name_of(worker.id), " left epoch ", epoch_));
+  }
+  // Programs that say nothing of their state got it in the world that they come from.
+  if (was_running && ready.why.empty() && !are_states_reported_) {
+    worker.has_state = was_there_state_ = true;
+  }
+  if (was_running) note_missed(worker, ready);
+  worker.phase = Phase::kWaiting;
+}
+
+void Policy::note_missed(const Worker& worker, const elastic::Ready& ready) {
+  if (ready.epoch != epoch_) return;
+  for (const int32_t rank : ready.missed) {
+    if (rank == kStorePeer) missed_.emplace_back(worker.id, kStorePeer);
+    for (const Worker& other : workers_) {
+      const bool is_meant = rank >= 0 && other.rank == rank && other.host != worker.host;
+      if (is_meant) missed_.emplace_back(worker.id, other.id);
+    }
+  }
 }
 
 Actions Policy::on_end(const WorkerEnd& end, TimePoint now) {

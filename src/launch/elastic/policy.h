@@ -18,12 +18,14 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "elastic/message.h"
 #include "launch/elastic/action.h"
 #include "launch/elastic/cooldown.h"
+#include "launch/elastic/network_blame.h"
 #include "launch/elastic/placement.h"
 #include "launch/plan/hosts.h"
 
@@ -78,6 +80,7 @@ class Policy {
     int32_t rank = -1;          // in the newest world that it was part of
     bool is_leaving = false;    // it said so
     bool is_dismissed = false;  // told to go, or killed by us: its end is no news
+    bool has_state = false;     // of the training
     bool has_succeeded = false;
     std::string unwanted = {};  // why it has to go; empty: it may stay
   };
@@ -91,6 +94,11 @@ class Policy {
 
   bool is_alive(const Worker& worker) const { return worker.phase != Phase::kGone; }
   bool is_member(const Worker& worker) const { return epoch_ > 0 && worker.rank >= 0; }
+  // It can be rank 0 of the next world. A newcomer whose first world fell apart before it received
+  // the state can not, if anybody ever had it.
+  bool is_heir(const Worker& worker) const {
+    return worker.rank >= 0 && (worker.has_state || !was_there_state_);
+  }
   bool has_running() const;
   int count(Phase phase) const;
   int count_wanted() const;
@@ -100,13 +108,20 @@ class Policy {
   bool has_every_start_failed() const;
   uint32_t pending_changes() const;
 
+  void note_report(Worker& worker, const elastic::Report& report, Actions& out);
+  void note_ready(Worker& worker, const elastic::Ready& ready);
+  void note_missed(const Worker& worker, const elastic::Ready& ready);
   void note_leaving(Worker& worker, Actions& out);
   void note_failure(Worker& worker, const WorkerEnd& end, TimePoint now);
   void settle(TimePoint now, Actions& out);
   void mark_unwanted(Actions& out);
   void note_break(TimePoint now, Actions& out);
   void dismiss_unwanted(Actions& out);
+  std::optional<Nanoseconds> time_to_return() const;
   void kill_late(TimePoint now, Actions& out);
+  void blame_network(TimePoint now, Actions& out);
+  std::vector<Standing> standings() const;
+  void give_up_host(const std::string& name, const std::string& why, TimePoint now, Actions& out);
   void try_to_end(TimePoint now, Actions& out);
   void try_to_form(TimePoint now, Actions& out);
   void wait_for_slots(TimePoint now, Actions& out);
@@ -134,6 +149,10 @@ class Policy {
   bool is_over_ = false;
   int failed_code_ = 1;  // what the job exits with if it fails
   uint32_t told_changes_ = 0;
+  bool are_states_reported_ = false;  // by anybody, at any time
+  bool was_there_state_ = false;      // somebody had it, at some time
+  // Members of the newest world that lacked each other; -1: the place where they meet.
+  std::vector<std::pair<int32_t, int32_t>> missed_;
   std::vector<std::string> causes_;  // what happened since the newest world was formed
 };
 

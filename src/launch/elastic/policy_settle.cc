@@ -43,7 +43,9 @@ std::vector<Candidate> Policy::candidates() const {
     if (worker.phase != Phase::kWaiting || !worker.unwanted.empty() || worker.is_dismissed) {
       continue;
     }
-    list.push_back({.worker = worker.id, .host = worker.host, .last_rank = worker.rank});
+    list.push_back({.worker = worker.id,
+                    .host = worker.host,
+                    .last_rank = is_heir(worker) ? worker.rank : -1});
   }
   return list;
 }
@@ -120,6 +122,7 @@ void Policy::settle(TimePoint now, Actions& out) {
   note_break(now, out);
   dismiss_unwanted(out);
   kill_late(now, out);
+  blame_network(now, out);
   try_to_end(now, out);
   if (is_over_ || ended_at_) return;
   if (epoch_ == 0 && began_at_) start_workers(now, out);  // the first world waits for them
@@ -157,8 +160,9 @@ void Policy::note_break(TimePoint now, Actions& out) {
     return is_member(one) && !one.has_succeeded &&
            (one.phase == Phase::kWaiting || (one.phase == Phase::kGone && one.rank >= 0));
   });
-  if (!is_broken || has_success_) return;
+  if (!is_broken) return;
   broken_at_ = now;
+  if (has_success_) return;  // nobody meets anybody any more
   for (const Worker& worker : workers_) {
     if (worker.phase != Phase::kRunning) continue;
     out.push_back({.kind = ActionKind::kBreak,
@@ -182,16 +186,32 @@ void Policy::dismiss_unwanted(Actions& out) {
   }
 }
 
-// A frozen worker must not keep the others waiting. Not when somebody has finished: then the others
-// are on their way to the end, however long that is.
+// How long members of a broken world have to come back; none: as long as they like. When somebody
+// has finished, the others may be on their way to the end, which may be long; only who keeps others
+// waiting at the door has to hurry.
+std::optional<Nanoseconds> Policy::time_to_return() const {
+  const auto has = [this](auto&& is_one) {
+    return std::any_of(workers_.begin(), workers_.end(), is_one);
+  };
+  const bool is_end_near =
+      has_success_ || has([this](const Worker& one) { return is_alive(one) && one.has_succeeded; });
+  if (!is_end_near) return limits_.ready_time;
+  const bool does_one_wait = has([this](const Worker& one) {
+    return is_member(one) && one.phase == Phase::kWaiting && !one.is_dismissed;
+  });
+  return does_one_wait ? std::optional(limits_.timeout) : std::nullopt;
+}
+
+// A frozen worker must not keep the others waiting. One whose training is over is not frozen, as
+// far as anybody knows.
 void Policy::kill_late(TimePoint now, Actions& out) {
-  if (!broken_at_ || has_success_ || now - *broken_at_ < limits_.ready_time) return;
+  const auto time = time_to_return();
+  if (!broken_at_ || !time || now - *broken_at_ < *time) return;
   for (Worker& worker : workers_) {
-    if (worker.phase != Phase::kRunning || worker.is_dismissed) continue;
+    if (worker.phase != Phase::kRunning || worker.is_dismissed || worker.has_succeeded) continue;
     worker.is_dismissed = true;
-    const std::string what =
-        concat(name_of(worker.id), " did not come back within ", seconds_text(limits_.ready_time),
-               " after epoch ", epoch_, " broke");
+    const std::string what = concat(name_of(worker.id), " did not come back within ",
+                                    seconds_text(*time), " after epoch ", epoch_, " broke");
     out.push_back({.kind = ActionKind::kKill,
                    .worker = worker.id,
                    .event = "killed",
@@ -320,6 +340,7 @@ void Policy::form(std::vector<Candidate> all, TimePoint now, Actions& out) {
   broken_at_.reset();
   waiting_at_.reset();
   told_changes_ = 0;
+  missed_.clear();
   causes_.clear();
 }
 
@@ -406,7 +427,9 @@ TimePoint Policy::wake_at(TimePoint now) const {
     if (time > now) when = std::min(when, time);
   };
   if (ended_at_) at(*ended_at_ + kFarewellTime);
-  if (broken_at_ && has_running() && !has_success_) at(*broken_at_ + limits_.ready_time);
+  if (const auto time = time_to_return(); broken_at_ && has_running() && time) {
+    at(*broken_at_ + *time);
+  }
   if (waiting_at_) at(*waiting_at_ + limits_.timeout);
   if (began_at_ && epoch_ == 0) at(*began_at_ + limits_.timeout);
   for (const auto& [name, host] : hosts_) {

@@ -8,8 +8,8 @@ namespace hvd::elastic {
 namespace {
 
 TEST(ElasticMessage, ComesBackAsItWasSent) {
-  const ToLauncher to_launcher[] = {Ready{.epoch = 7, .why = "rank 3 has gone"}, Ready{},
-                                    Report{.kind = 2, .number = -5}};
+  const ToLauncher to_launcher[] = {Ready{.epoch = 7, .why = "rank 3 has gone", .missed = {-1, 3}},
+                                    Ready{}, Report{.kind = 2, .number = -5}};
   const ToWorker to_worker[] = {Assign{.epoch = 3,
                                        .rank = 5,
                                        .size = 8,

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "base/interrupt.h"
 #include "base/text.h"
 
 namespace hvd::launch {
@@ -44,6 +45,13 @@ class Job {
   void ready(std::initializer_list<int32_t> workers) {
     for (int32_t worker : workers) {
       take(policy.on_message(worker, elastic::Ready{.epoch = policy.epoch()}, now));
+    }
+  }
+  // From init, because the launcher said that their world is broken.
+  void back_from_init(std::initializer_list<int32_t> workers) {
+    for (int32_t worker : workers) {
+      take(policy.on_message(worker, elastic::Ready{.epoch = policy.epoch(), .why = "it broke"},
+                             now));
     }
   }
   void ends(int32_t worker, int code) {
@@ -272,6 +280,24 @@ TEST(ElasticPolicy, KillsWhoeverDoesNotComeBack) {
   EXPECT_THAT(job.world, ElementsAre(0, 1));
 }
 
+TEST(ElasticPolicy, KillsAFrozenWorkerThatKeepsOthersFromTheEndButNobodyWhoseTrainingIsOver) {
+  constexpr int kDone = 3;
+  for (const bool is_done : {false, true}) {
+    Job job({.least = 1, .timeout = seconds(20), .ready_time = seconds(5)}, {{"a", 3}});
+    job.ready({0, 1, 2});
+    if (is_done) job.take(job.policy.on_message(0, elastic::Report{.kind = kDone}, job.now));
+    job.ends(2, 0);
+    job.ready({1});
+
+    job.pass(seconds(19));
+    EXPECT_TRUE(job.killed.empty()) << "it may have much to do at the end";
+    EXPECT_EQ(job.policy.wake_at(job.now), job.now + seconds(1));
+    job.pass(seconds(1));
+
+    EXPECT_EQ(job.killed.size(), is_done ? 0u : 1u);
+  }
+}
+
 TEST(ElasticPolicy, EndsWellWhenAnybodyFinishedAndAllAreAccountedFor) {
   Job job({.least = 1}, {{"a", 3}});
   job.ready({0, 1, 2});
@@ -340,6 +366,116 @@ TEST(ElasticPolicy, NeverStartsMoreThanTheMost) {
   job.take(job.policy.on_hosts({{"a", 4}, {"b", 4}}, job.now));
 
   EXPECT_EQ(job.started.size(), 2u);
+}
+
+// ---- hosts that live and cannot be reached
+
+struct BlameCase {
+  const char* name;
+  std::vector<Unreached> complaints;
+  std::optional<std::string> blamed;
+};
+
+TEST(ElasticPolicy, BlamesTheHostThatIsCutOff) {
+  const Standing hosts[] = {{"a", 0, true}, {"b", 1, true}, {"c", 2, false}, {"d", 3, true}};
+  const BlameCase cases[] = {
+      {"nobody complains", {}, std::nullopt},
+      {"inside a host", {{"a", "a"}}, std::nullopt},
+      {"one is not reached by others", {{"a", "b"}, {"c", "b"}}, "b"},
+      {"one reaches nobody", {{"a", "b"}, {"a", "c"}}, "a"},
+      {"one does not reach the launcher", {{"b", ""}}, "b"},
+      {"that counts as one more", {{"a", "b"}, {"b", ""}}, "b"},
+      {"among equals the one without state", {{"c", "d"}}, "c"},
+      {"then the one with the higher ranks", {{"b", "d"}}, "d"},
+      {"a complaint counts once", {{"a", "b"}, {"a", "b"}, {"d", "a"}}, "a"},
+  };
+  for (const BlameCase& one : cases) {
+    EXPECT_EQ(host_to_blame(one.complaints, hosts), one.blamed) << one.name;
+  }
+}
+
+TEST(ElasticPolicy, GivesUpAHostThatLivesAndCannotBeReached) {
+  Job job({.least = 2}, {{"a", 1}, {"b", 1}, {"c", 2}});
+  job.ready({0, 1, 2, 3});
+
+  job.take(job.policy.on_message(
+      0, elastic::Ready{.epoch = 1, .why = "rank 2 did not come", .missed = {2, 3}}, job.now));
+  job.back_from_init({1, 2, 3});
+
+  EXPECT_THAT(job.removed, ElementsAre(2, 3));
+  EXPECT_THAT(job.world, ElementsAre(0, 1));
+  EXPECT_THAT(job.last(), HasSubstr("the network of host c does not carry the training: rank 0 on "
+                                    "a did not reach rank 2 on c; 2 of at least 2 workers remain"));
+  EXPECT_THAT(job.last(), HasSubstr("c gets no new workers any more"));
+  job.ends(2, 0);
+  job.ends(3, 0);
+  job.pass(seconds(600));
+  EXPECT_EQ(job.started.size(), 4u);
+  EXPECT_FALSE(job.end);
+}
+
+TEST(ElasticPolicy, EndsWithTheReasonWhenTooFewCanReachEachOther) {
+  Job job({.least = 2}, {{"a", 1}, {"b", 1}});
+  job.ready({0, 1});
+
+  job.take(job.policy.on_message(
+      1, elastic::Ready{.epoch = 1, .why = "no store", .missed = {kStorePeer}}, job.now));
+  job.back_from_init({0});
+
+  ASSERT_TRUE(job.end);
+  EXPECT_NE(job.end->exit_code, 0);
+  EXPECT_THAT(job.end->reason, HasSubstr("only 1 of at least 2 workers remain"));
+  EXPECT_THAT(job.end->reason, HasSubstr("the network of host b does not carry the training: rank "
+                                         "1 on b did not reach the launcher"));
+}
+
+TEST(ElasticPolicy, OneThatDiedExplainsWhyItWasNotReached) {
+  Job job({.least = 1, .cooldown = {.range = {{60, 60}}}}, {{"a", 1}, {"b", 2}});
+  job.ready({0, 1, 2});
+
+  job.take(job.policy.on_message(
+      0, elastic::Ready{.epoch = 1, .why = "rank 2 did not come", .missed = {2}}, job.now));
+  job.back_from_init({1});
+  job.ends(2, 1);
+
+  EXPECT_TRUE(job.removed.empty());
+  EXPECT_THAT(job.world, ElementsAre(0, 1));
+}
+
+// ---- who has the state
+
+constexpr int kCommitted = 1;
+
+TEST(ElasticPolicy, ANewcomerThatNeverGotTheStateIsNoSurvivor) {
+  Job job({.least = 1, .may_hosts_change = true}, {{"a", 1}});
+  job.ready({0});
+  job.take(job.policy.on_message(0, elastic::Report{.kind = kCommitted, .number = 1}, job.now));
+  job.take(job.policy.on_hosts({{"a", 2}}, job.now));
+  job.ready({1, 0});
+  EXPECT_THAT(job.world, ElementsAre(0, 1));
+
+  job.ends(0, 137);
+  job.ready({1});
+
+  ASSERT_TRUE(job.end) << "it would begin anew, and nobody would notice";
+  EXPECT_THAT(job.end->reason, HasSubstr("no worker that has the state of the training is left"));
+}
+
+TEST(ElasticPolicy, RankZeroHasTheStateEvenAfterAWorldThatNeverMet) {
+  Job job({.least = 1, .may_hosts_change = true}, {{"a", 1}, {"b", 1}});
+  job.ready({0, 1});
+  for (int32_t worker : {0, 1}) {
+    job.take(
+        job.policy.on_message(worker, elastic::Report{.kind = kCommitted, .number = 1}, job.now));
+  }
+  job.take(job.policy.on_hosts({{"a", 2}, {"b", 1}}, job.now));
+  job.ready({2, 0, 1});
+  EXPECT_THAT(job.world, ElementsAre(0, 2, 1));
+
+  job.ends(0, 137);
+  job.back_from_init({2, 1});
+
+  EXPECT_THAT(job.world, ElementsAre(1, 2));
 }
 
 // ---- random rosters and events

@@ -94,6 +94,11 @@ class State:
 
     # ---- for the loop around the training function
 
+    @property
+    def commits(self) -> int:
+        """How many commits lie behind the state that this worker has."""
+        return self._claim.commit
+
     def on_reset(self) -> None:
         """Forget old messages, adapt, and tell the program."""
         self._host_messages = queue.Queue()
