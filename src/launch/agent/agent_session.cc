@@ -287,7 +287,7 @@ void AgentSession::reap() {
   // Also takes orphans of the ranks, which the kernel hands to us.
   for (pid_t pid = 0; (pid = ::waitpid(-1, &wait_status, WNOHANG)) > 0;) {
     if (!workers_) continue;
-    if (const auto exit = workers_->take_end(pid, wait_status)) on_exit(*exit);
+    if (const auto exit = workers_->take_end(pid, wait_status, *this)) on_exit(*exit);
   }
   if (workers_) workers_->forget_empty_groups();
 }

@@ -194,7 +194,7 @@ void Supervisor::reap(std::optional<pid_t> announced) {
     for (RemoteHost& host : fleet_.remote) host.take_end(pid, wait_status);
     if (elastic_ != nullptr) elastic_->take_end(pid, wait_status);
     if (!fleet_.local) continue;
-    const auto exit = fleet_.local->take_end(pid, wait_status);
+    const auto exit = fleet_.local->take_end(pid, wait_status, *this);
     if (!exit) continue;
     if (pid == announced && !announced_) announced_ = exit->rank;
     on_exit(*exit);

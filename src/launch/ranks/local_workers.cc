@@ -175,15 +175,18 @@ void LocalWorkers::flush_messages(Process& process) {
   }
 }
 
-void LocalWorkers::read_message(Process& process, WorkerEvents& events) {
+// False: there is nothing to read now.
+bool LocalWorkers::read_message(Process& process, WorkerEvents& events) {
   std::array<char, elastic::kMaxMessageBytes + 1> buffer;
   const ssize_t count = ::recv(process.channel.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (count < 0 && errno == EINTR) return true;
+  if (count < 0 && errno == EAGAIN) return false;
   if (count <= 0) {
     process.channel.reset();
-    return;
+    return false;
   }
   events.on_message(process.rank, {buffer.data(), static_cast<size_t>(count)});
+  return true;
 }
 
 void LocalWorkers::kill_one(int32_t rank) {
@@ -241,12 +244,15 @@ void LocalWorkers::take_exec_failures() {
   }
 }
 
-std::optional<WorkerExit> LocalWorkers::take_end(pid_t pid, int wait_status) {
+std::optional<WorkerExit> LocalWorkers::take_end(pid_t pid, int wait_status, WorkerEvents& events) {
   if (pid == guard_.pid()) guard_.note_reaped();
   const auto found = std::find_if(processes_.begin(), processes_.end(),
                                   [pid](const Process& p) { return p.pid == pid && !p.has_ended; });
   if (found == processes_.end()) return std::nullopt;
   take_exec_failures();
+  // What it said before it ended tells a planned leave from the end of the training.
+  while (found->channel.valid() && read_message(*found, events)) {
+  }
   found->has_ended = true;
   ExitStatus status = ExitStatus::from_wait_status(wait_status);
   status.exec_error = found->exec_error;

@@ -64,7 +64,7 @@ class LocalWorkers {
              const std::function<bool(OutputStream)>& may_read);
 
   // A child of this process has ended. None: it was none of the ranks.
-  std::optional<WorkerExit> take_end(pid_t pid, int wait_status);
+  std::optional<WorkerExit> take_end(pid_t pid, int wait_status, WorkerEvents& events);
 
   // Before the ranks are asked to end: from here on an end is our doing, except of those that are
   // on their way out already.
@@ -109,7 +109,7 @@ class LocalWorkers {
   static Result<Common> make_common(const LocalStart& request, const Signals& signals,
                                     const DescriptorLimit& limit, int exec_reports);
   static void kill_all(const std::deque<Process>& processes);
-  static void read_message(Process& process, WorkerEvents& events);
+  static bool read_message(Process& process, WorkerEvents& events);
   static void flush_messages(Process& process);
   static bool read_once(Process& process, OutputStream stream, WorkerEvents& events);
   void take_exec_failures();
