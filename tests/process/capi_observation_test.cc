@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -277,6 +278,30 @@ TEST(CapiObservation, ATimelineStartsAndStopsWhileTheJobRuns) {
   EXPECT_EQ(names.count("traced"), 1u);
   EXPECT_EQ(names.count("before"), 0u);
   EXPECT_EQ(names.count("after"), 0u);
+  EXPECT_GE(names.count("CYCLE_START"), 1u);
+}
+
+TEST(CapiObservation, CyclesAreMarkedWhoeverDrives) {
+  const TemporaryFile file("cycles");
+  ProcessOptions options;
+  options.environment = {{"HOROVOD_TIMELINE", file.path()}, {"HOROVOD_TIMELINE_MARK_CYCLES", "1"}};
+
+  run_processes(
+      2,
+      [](RankProcess&) {
+        for (int i = 0; i < 20; ++i) {
+          std::vector<float> values(100, 1.0f);
+          const hvd_handle handle = float_allreduce("cycles", values).submitted();
+          ASSERT_EQ(hvd_wait(handle, HVD_FOREVER), HVD_OK) << hvd_last_error();
+          ASSERT_EQ(hvd_release(handle), HVD_OK);
+        }
+      },
+      options);
+
+  const json events = file.parsed();
+  ASSERT_TRUE(events.is_array()) << "not valid JSON";
+  const auto is_mark = [](const json& event) { return event.value("name", "") == "CYCLE_START"; };
+  EXPECT_GE(std::count_if(events.begin(), events.end(), is_mark), 20);
 }
 
 }  // namespace

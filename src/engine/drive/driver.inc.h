@@ -136,6 +136,7 @@ Status Driver::wait_until(const Done& done, Channel& first, Deadline deadline) {
     }
     if (view_.role.try_take()) {
       drive(first, done, deadline);
+      view_.timelines.mark_cycle();
       leave();
     } else {
       wait_for_role_holder(done, deadline);

@@ -22,6 +22,7 @@ Status Timelines::start(const std::string& path, bool mark_cycles) {
   const auto most_bytes = static_cast<uint64_t>(surroundings_.settings.timeline_max_bytes);
   HVD_TRY_ASSIGN(auto timeline, trace::Timeline::open(path, most_bytes));
   all_.push_back(std::move(timeline));
+  if (mark_cycles) all_.back()->mark_cycle();  // the first cycle is the one that begins now
   mark_cycles_.store(mark_cycles);
   current_.store(all_.back().get());
   return now == nullptr ? Status::ok() : now->flush();

@@ -63,7 +63,7 @@ def test_tensors_of_dropped_handles_stay_alive(size: int) -> None:
 
 def test_names_in_the_timeline(tmp_path: Path, rank: int) -> None:
     path = tmp_path / "timeline.json"
-    hvd.start_timeline(path)
+    hvd.start_timeline(path, mark_cycles=True)
     hvd.allreduce(torch.ones(1), name="a")
     hvd.allgather(torch.ones(1), name="b")
     hvd.broadcast_(torch.ones(1), 0, name="c")
@@ -86,6 +86,7 @@ def test_names_in_the_timeline(tmp_path: Path, rank: int) -> None:
             "grouped_allreduce.f_1of2",
             "broadcast.g.sz",
             "broadcast.g.t",
+            "CYCLE_START",
         ):
             assert name in text
 
