@@ -167,6 +167,18 @@ class HorovodBasics:
         With MPI, `comm` says who they are: a communicator of mpi4py, or ranks of MPI_COMM_WORLD;
         without it, ranks have no effect. The process sets get their ids, the same on all ranks;
         "dynamic" allows hvd.add_process_set later. A second call without shutdown changes nothing.
+
+        Arguments:
+            comm: which processes form the job: None for all, a communicator of mpi4py,
+                or ranks of MPI_COMM_WORLD.
+            process_sets: ProcessSet objects to register, the same on every rank;
+                "dynamic" allows add_process_set later.
+
+        Raises:
+            ValueError: ranks that were given different process sets, or sets that are
+                no sets of ranks.
+            HorovodInternalError: ranks did not come in time.
+
         """
         members = _members_of(comm)
         sets = _static_sets(process_sets, members)
@@ -201,11 +213,25 @@ class HorovodBasics:
         return _native.is_initialized()
 
     def start_timeline(self, file_path: str | os.PathLike[str], mark_cycles: bool = False) -> None:
-        """Write the timeline to a file from now on. Needs HOROVOD_TIMELINE=DYNAMIC (or a file)."""
+        """Write the timeline to a file from now on. Needs HOROVOD_TIMELINE=DYNAMIC (or a file).
+
+        Arguments:
+            file_path: the file, written by rank 0; its folder must exist.
+            mark_cycles: mark the steps of the engine too.
+
+        Raises:
+            ValueError: no `init`, or HOROVOD_TIMELINE was not set then.
+
+        """
         self._timeline(lambda: _native.timeline_start(os.fspath(file_path), bool(mark_cycles)))
 
     def stop_timeline(self) -> None:
-        """Close the file of the timeline."""
+        """Close the file of the timeline.
+
+        Raises:
+            ValueError: before init and after shutdown.
+
+        """
         self._timeline(_native.timeline_stop)
 
     @staticmethod
@@ -221,27 +247,57 @@ class HorovodBasics:
             raise
 
     def size(self) -> int:
-        """Return how many processes the job has."""
+        """Return how many processes the job has.
+
+        Raises:
+            ValueError: before init and after shutdown.
+
+        """
         return _initialized(_native.size())
 
     def rank(self) -> int:
-        """Return the number of this process in the job, from 0."""
+        """Return the number of this process in the job, from 0.
+
+        Raises:
+            ValueError: before init and after shutdown.
+
+        """
         return _initialized(_native.rank())
 
     def local_size(self) -> int:
-        """Return how many processes of the job run on this host."""
+        """Return how many processes of the job run on this host.
+
+        Raises:
+            ValueError: before init and after shutdown.
+
+        """
         return _initialized(_native.local_size())
 
     def local_rank(self) -> int:
-        """Return the number of this process among those of its host."""
+        """Return the number of this process among those of its host.
+
+        Raises:
+            ValueError: before init and after shutdown.
+
+        """
         return _initialized(_native.local_rank())
 
     def cross_size(self) -> int:
-        """Return how many hosts have a process with this local rank."""
+        """Return how many hosts have a process with this local rank.
+
+        Raises:
+            ValueError: before init and after shutdown.
+
+        """
         return _initialized(_native.cross_size())
 
     def cross_rank(self) -> int:
-        """Return the number of this host among those."""
+        """Return the index of this host among the hosts that have a process with this local rank.
+
+        Raises:
+            ValueError: before init and after shutdown.
+
+        """
         return _initialized(_native.cross_rank())
 
     def is_homogeneous(self) -> bool:
@@ -249,7 +305,12 @@ class HorovodBasics:
         return _native.is_homogeneous()
 
     def mpi_threads_supported(self) -> bool:
-        """Return whether MPI may be called from several threads at a time, the program's included."""
+        """Return whether MPI may be called from several threads at a time, the program's included.
+
+        Raises:
+            ValueError: MPI is not in use, or no `init`.
+
+        """
         _initialized(_native.rank())
         threads = _native.mpi_threads()
         if threads < 0:

@@ -65,7 +65,18 @@ def broadcast_object(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Return the object of the root, a global rank, on every rank; the root keeps its own."""
+    """Return the object of the root, a global rank, on every rank; the root keeps its own.
+
+    Arguments:
+        obj: anything that cloudpickle can pickle.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the call by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        HorovodInternalError: a lost rank, or no `init`.
+
+    """
     is_root = _native.rank() == root_rank
     data = _dumps(obj) if is_root else bytearray()
     size_name = _part("broadcast", name, "sz")
@@ -81,7 +92,17 @@ def allgather_object(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
-    """Return the objects of all ranks of the set, in rank order."""
+    """Return the objects of all ranks of the set, in rank order.
+
+    Arguments:
+        obj: anything that cloudpickle can pickle.
+        name: what ranks match the call by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        HorovodInternalError: a lost rank, or no `init`.
+
+    """
     data = _dumps(obj)
     sizes = allgather_integers([len(data)], process_set, _part("allgather", name, "sz"))
     gathered = bytearray(sum(size for (size,) in sizes))

@@ -44,6 +44,13 @@ class ProcessSet:
     """Some of the ranks of the job.
 
     It can be used for operations once it has been given to hvd.init or hvd.add_process_set.
+
+    Arguments:
+        ranks_or_comm: global ranks of the members, or a communicator of mpi4py.
+
+    Raises:
+        ValueError: anything else was given.
+
     """
 
     process_set_id: int | None = None
@@ -145,6 +152,15 @@ def add_process_set(process_set: ProcessSet | Sequence[int]) -> ProcessSet:
     """Register a set on all ranks, members or not, and return it.
 
     Blocks until every rank has called it; all ranks add and remove sets in the same order.
+
+    Arguments:
+        process_set: a ProcessSet, or the global ranks of its members.
+
+    Raises:
+        ValueError: the ranks are registered already or do not exist, sets are not dynamic,
+            or no `init`.
+        NotImplementedError: the set has an MPI communicator.
+
     """
     if not isinstance(process_set, ProcessSet):
         process_set = ProcessSet(process_set)
@@ -163,6 +179,13 @@ def remove_process_set(process_set: ProcessSet) -> bool:
     """Take a set away on all ranks; False for one that is not registered and for the global set.
 
     Operations of the set that are under way fail.
+
+    Arguments:
+        process_set: one that add_process_set or init has registered.
+
+    Raises:
+        ValueError: sets are not dynamic, or no `init`.
+
     """
     process_set_id = process_set.process_set_id
     if process_set_id is None or process_set_id == GLOBAL_PROCESS_SET:

@@ -111,7 +111,13 @@ def extension_available(ext_base_name: str, verbose: bool = False) -> bool:
 
 @_cache
 def gpu_available(ext_base_name: str, verbose: bool = False) -> bool:
-    """Return whether the framework sees a GPU, tried in another process."""
+    """Return whether the framework sees a GPU, tried in another process.
+
+    Arguments:
+        ext_base_name: "torch", "tensorflow" or "mxnet".
+        verbose: show what the other process prints.
+
+    """
     if not ext_base_name.isidentifier():
         return False
     program = f"import sys, horovod.{ext_base_name} as hvd; sys.exit(0 if hvd._check_has_gpu() else 1)"

@@ -91,7 +91,20 @@ sycl_built = basics.sycl_built
 
 
 def init(comm: Any = None, process_sets: Sequence[ProcessSet] | str | None = None) -> None:
-    """Start the core and wait until all ranks of the job have come; see horovod.torch.init."""
+    """Start the core and wait until all ranks of the job have come; see horovod.torch.init.
+
+    Arguments:
+        comm: which processes form the job: None for all, a communicator of mpi4py, or ranks
+            of MPI_COMM_WORLD.
+        process_sets: ProcessSet objects to register, the same on every rank; "dynamic"
+            allows add_process_set later.
+
+    Raises:
+        ValueError: ranks that were given different process sets, or sets that are no sets
+            of ranks.
+        HorovodInternalError: ranks did not come in time.
+
+    """
     basics.init(comm, process_sets)
     warn_about_distributed()
 

@@ -37,7 +37,12 @@ _OUR_TEXT = re.compile(r"\brank \d+\b|[Hh]orovod|has been shut down")
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a training function whose first argument is its state; it is called again after a reset."""
+    """Wrap a training function whose first argument is its state; it is called again after a reset.
+
+    Arguments:
+        func: its first argument is the state.
+
+    """
 
     @functools.wraps(func)
     def translated(*args: Any, **kwargs: Any) -> Any:

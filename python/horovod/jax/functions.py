@@ -34,6 +34,18 @@ def broadcast_parameters(
 
     Arrays of numpy stay such, Python numbers stay numbers, and leaves that are neither (functions in an
     Equinox module, strings) are this rank's own. Trees and shapes are the same on every rank.
+
+    Arguments:
+        params: a pytree of arrays.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, or a process set that this rank is
+            not in.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
+            it comes as jax.errors.JaxRuntimeError.
+
     """
     leaves, tree = jax.tree_util.tree_flatten(params)
     arrays = [index for index, leaf in enumerate(leaves) if is_array(leaf) and not _is_number(leaf)]
@@ -51,7 +63,20 @@ def broadcast_parameters(
 def broadcast_optimizer_state(
     state: Any, root_rank: int = 0, process_set: ProcessSet = global_process_set
 ) -> Any:
-    """Return the state of the root's optimizer on every rank, counters and schedules included."""
+    """Return the state of the root's optimizer on every rank, counters and schedules included.
+
+    Arguments:
+        state: that of an optax optimizer.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, or a process set that this rank is
+            not in.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
+            it comes as jax.errors.JaxRuntimeError.
+
+    """
     return broadcast_parameters(state, root_rank, process_set)
 
 
@@ -61,6 +86,12 @@ def metric_average(
     """Return the metrics of a pytree averaged over the ranks, as Python numbers; in one operation.
 
     Integers and booleans are averaged as float32. Inside jit the results are arrays.
+
+    Arguments:
+        metrics: a pytree of numbers.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
     """
 
     def as_float(value: Any) -> Any:

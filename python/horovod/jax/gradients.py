@@ -31,6 +31,24 @@ def value_and_grad(
     """Return a function like jax.value_and_grad's, whose gradients are averaged over the ranks.
 
     The value is this rank's own: see metric_average. Other options are those of jax.value_and_grad.
+
+    Arguments:
+        fun: as in jax.value_and_grad.
+        argnums: as in jax.value_and_grad.
+        has_aux: as in jax.value_and_grad.
+        op: Average, Sum or Adasum.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        gradient_predivide_factor: splits an average into a division before the sum by this
+            factor, and one after it by the size over this factor.
+        groups: a number of groups whose gradients travel together.
+        process_set: the ranks that take part, all of which must call this.
+        name: what ranks match the operation by; without one they match by order.
+        **options: other options of jax.value_and_grad.
+
+    Raises:
+        ValueError: an option that is refused.
+
     """
     reduction = GradientReduction(op, compression, gradient_predivide_factor, groups, process_set, name)
     local = jax.value_and_grad(fun, argnums, has_aux, **options)
@@ -46,7 +64,15 @@ def value_and_grad(
 def grad(
     fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **options: Any
 ) -> Callable[..., Any]:
-    """Return a function like jax.grad's, whose gradients are averaged over the ranks."""
+    """Return a function like jax.grad's, whose gradients are averaged over the ranks.
+
+    Arguments:
+        fun: as in jax.grad.
+        argnums: as in jax.grad.
+        has_aux: as in jax.grad.
+        **options: those of value_and_grad.
+
+    """
     both = value_and_grad(fun, argnums, has_aux, **options)
 
     @functools.wraps(fun)

@@ -100,6 +100,24 @@ def allreduce(
     """Combine an array, or every array of a pytree, of all ranks; Average unless `op` says otherwise.
 
     The arrays of a pytree are one operation. The gradient is the same operation on the cotangents.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        op: Average (also if None), Sum, Min, Max, Product or Adasum.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, or a process set that this rank is
+            not in.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
+            it comes as jax.errors.JaxRuntimeError.
+
     """
     leaves, tree = jax.tree_util.tree_flatten(tensor)
     reduce_op = resolve_op(op, average)
@@ -121,7 +139,26 @@ def grouped_allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
-    """Combine several arrays as one operation."""
+    """Combine several arrays as one operation.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allreduce.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        op: Average (also if None), Sum, Min, Max, Product or Adasum.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, or a process set that this rank is
+            not in.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
+            it comes as jax.errors.JaxRuntimeError.
+
+    """
     listed = _at_least_one("grouped_allreduce", tensors)
     reduce_op = resolve_op(op, average)
     return list(
@@ -166,6 +203,24 @@ def reducescatter(
     """Combine arrays of all ranks, and return this rank's rows of the result.
 
     Where rows do not divide by the ranks, the first ranks have one more.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks. Needs at least one
+            dimension.
+        op: Average or Sum.
+        name: what ranks match the operation by; without one they match by order.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, or a process set that this rank is
+            not in.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
+            it comes as jax.errors.JaxRuntimeError.
+
     """
     leaves, tree = jax.tree_util.tree_flatten(tensor)
     if not leaves:
@@ -189,7 +244,20 @@ def reducescatter(
 
 
 def grouped_reducescatter(tensors: Sequence[Any], op: int = codes.AVERAGE, **options: Any) -> list[Any]:
-    """Combine several arrays as one operation, and return this rank's rows of each."""
+    """Combine several arrays as one operation, and return this rank's rows of each.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of reducescatter.
+        op: Average or Sum.
+        **options: name, compression, prescale_factor, postscale_factor, process_set of reducescatter.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, or a process set that this rank is
+            not in.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
+            it comes as jax.errors.JaxRuntimeError.
+
+    """
     return list(reducescatter(_at_least_one("grouped_reducescatter", tensors), op, **options))
 
 
@@ -201,6 +269,18 @@ def allgather(tensor: Any, name: str | None = None, process_set: ProcessSet = gl
 
     Outside of jit ranks may have different numbers of rows. Inside, shapes are known before the program
     runs, and every rank gives as many: a rank with others ends with an error.
+
+    Arguments:
+        tensor: its rows; the first dimension may differ between ranks, the others not.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, or a process set that this rank is
+            not in.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
+            it comes as jax.errors.JaxRuntimeError.
+
     """
     leaves, tree = jax.tree_util.tree_flatten(tensor)
     if not leaves:
@@ -219,14 +299,41 @@ def allgather(tensor: Any, name: str | None = None, process_set: ProcessSet = gl
 def grouped_allgather(
     tensors: Sequence[Any], name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> list[Any]:
-    """Gather several arrays as one operation."""
+    """Gather several arrays as one operation.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allgather.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, or a process set that this rank is
+            not in.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
+            it comes as jax.errors.JaxRuntimeError.
+
+    """
     return list(allgather(_at_least_one("grouped_allgather", tensors), name, process_set))
 
 
 def broadcast(
     tensor: Any, root_rank: int, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> Any:
-    """Return the arrays of the root, a global rank, on every rank; shapes are the same everywhere."""
+    """Return the arrays of the root, a global rank, on every rank; shapes are the same everywhere.
+
+    Arguments:
+        tensor: what the root sends; of the same shape and dtype on the others.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, or a process set that this rank is
+            not in.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
+            it comes as jax.errors.JaxRuntimeError.
+
+    """
     leaves, tree = jax.tree_util.tree_flatten(tensor)
     if not leaves:
         return tensor
@@ -258,6 +365,22 @@ def alltoall(
 
     Without splits every rank gets as many rows; with splits the result is (output, received splits). Inside
     jit both are part of the program: integers, and `received_splits` says what the others send.
+
+    Arguments:
+        tensor: rows for the ranks of the set, in rank order.
+        splits: how many rows each rank gets, in rank order: one integer per rank of the
+            set. None: the same number each.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+        received_splits: how many rows come from each rank; needed inside of jit with
+            `splits`, where shapes must be known.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, or a process set that this rank is
+            not in.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
+            it comes as jax.errors.JaxRuntimeError.
+
     """
     (array,), (restore,) = _with_rows("alltoall", [tensor])
     size, _ = members("alltoall", process_set)
@@ -306,6 +429,14 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 
     Outside of jit: what was dispatched before may still be running; block on results first to wait for it.
     Inside: some time in the program, in no order with operations that it does not depend on.
+
+    Arguments:
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a process set that this rank is not in.
+        HorovodInternalError: a lost rank, or no `init`.
+
     """
     members("barrier", process_set)
     if not is_traced(()):

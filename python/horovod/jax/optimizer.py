@@ -48,6 +48,24 @@ def DistributedOptimizer(  # noqa: N802 - the name in every front end
 
     With backward_passes_per_step, gradients are added up on this rank and reduced with every n-th call of
     update, which alone changes parameters; average_aggregated_gradients divides the sum by n.
+
+    Arguments:
+        optimizer: computes the update from the combined gradients.
+        op: Average, Sum or Adasum.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        backward_passes_per_step: passes whose gradients are summed locally before they
+            travel.
+        average_aggregated_gradients: divide that local sum by the number of passes.
+        gradient_predivide_factor: splits an average into a division before the sum by this
+            factor, and one after it by the size over this factor.
+        groups: a number of groups whose gradients travel together.
+        process_set: the ranks that take part, all of which must call this.
+        name: what the names of its operations begin with.
+
+    Raises:
+        ValueError: an option that is refused.
+
     """
     check_backward_passes(backward_passes_per_step)
     reduction = GradientReduction(op, compression, gradient_predivide_factor, groups, process_set, name)

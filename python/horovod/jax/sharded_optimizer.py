@@ -71,6 +71,18 @@ def ShardedOptimizer(  # noqa: N802 - like DistributedOptimizer
 
     For optimizers that treat every number alike (sgd, adam, adamw, lion, ...): one that looks at whole
     arrays or at the names of parameters (global norms, masks, lars) would see parts of a long array.
+
+    Arguments:
+        optimizer: computes the update from the combined gradients.
+        op: Average or Sum.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        process_set: the ranks that take part, all of which must call this.
+        name: what the names of its operations begin with.
+
+    Raises:
+        ValueError: an option that is refused.
+
     """
     inner = _optax().with_extra_args_support(optimizer)
 

@@ -65,7 +65,25 @@ def DistributedOptimizer(  # noqa: N802 - name of the public API
     num_groups: int = 0,
     groups: Any = None,
 ) -> Any:
-    """Return an optimizer of the same class name that steps along the gradients of all ranks."""
+    """Return an optimizer of the same class name that steps along the gradients of all ranks.
+
+    Arguments:
+        optimizer: computes the update from the combined gradients.
+        name: of the optimizer; default "Distributed" and its class.
+        device_dense: with TensorFlow: where operations on dense tensors are placed.
+        device_sparse: with TensorFlow: where operations on tf.IndexedSlices are placed.
+        compression: how gradients travel, e.g. Compression.fp16.
+        sparse_as_dense: send sparse gradients as dense ones.
+        gradient_predivide_factor: splits an average into a division before the sum by this
+            factor, and one after it by the size over this factor.
+        op: Average or Sum.
+        num_groups: old name of `groups` as a number.
+        groups: a number of groups, or lists of variables, whose gradients travel together.
+
+    Raises:
+        ValueError: an option that is refused, such as a predivide factor without Average.
+
+    """
     return _keras.create_distributed_optimizer(
         keras,
         optimizer,
@@ -96,7 +114,32 @@ def PartialDistributedOptimizer(  # noqa: N802 - name of the public API
     local_layers: Any = None,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """DistributedOptimizer that leaves out the weights of some layers."""
+    """DistributedOptimizer that leaves out the weights of some layers.
+
+    Arguments:
+        optimizer: computes the update from the combined gradients.
+        name: of the optimizer; default "Distributed" and its class.
+        device_dense: with TensorFlow: where operations on dense tensors are placed.
+        device_sparse: with TensorFlow: where operations on tf.IndexedSlices are placed.
+        compression: how gradients travel, e.g. Compression.fp16.
+        sparse_as_dense: send sparse gradients as dense ones.
+        gradient_predivide_factor: splits an average into a division before the sum by this
+            factor, and one after it by the size over this factor.
+        op: Average or Sum.
+        backward_passes_per_step: passes whose gradients are summed locally before they
+            travel.
+        average_aggregated_gradients: divide that local sum by the number of passes.
+        groups: a number of groups, or lists of variables, whose gradients travel together.
+        process_set: the ranks that take part, all of which must call this.
+        local_layers: a layer or several, whose weights stay local: their gradients do not
+            travel.
+        scale_local_gradients: divide gradients of local variables, which do not travel, by
+            the size of the set, as the others are by an average.
+
+    Raises:
+        ValueError: an option that is refused, such as a predivide factor without Average.
+
+    """
     weights = _keras.local_layer_weights(keras, local_layers)
     made = _keras.create_distributed_optimizer(
         keras,
@@ -123,6 +166,13 @@ def broadcast_global_variables(root_rank: int) -> Any:
     """Overwrite all global variables with those of the root; for graphs of TensorFlow 1.
 
     With Keras 3 and in eager execution there are none: use the callback or hvd.broadcast_variables.
+
+    Arguments:
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+
+    Raises:
+        RuntimeError: in eager execution.
+
     """
     return backend_module("tensorflow").broadcast_global_variables(root_rank)
 
@@ -136,7 +186,23 @@ def allreduce(
     op: int | None = None,
     compression: Any = Compression.none,
 ) -> Any:
-    """Combine a number, an array or a tensor of every rank: average unless `op` says otherwise."""
+    """Combine a number, an array or a tensor of every rank: average unless `op` says otherwise.
+
+    Arguments:
+        value: a number, an array or a tensor.
+        name: what ranks match the operation by; without one they match by order.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        op: Average, Sum or what else the backend has; default Average.
+        compression: how floats travel, e.g. Compression.fp16.
+
+    Raises:
+        ValueError: arguments that are refused.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; with
+            TensorFlow as the backend, errors of tf.errors.
+
+    """
     if op is not None and average is True:
         average = None  # the default; whoever gives an op means it
     return backend.allreduce(
@@ -150,17 +216,52 @@ def allreduce(
 
 
 def allgather(value: Any, name: str | None = None) -> Any:
-    """Concatenate arrays or tensors of all ranks along the first dimension."""
+    """Concatenate arrays or tensors of all ranks along the first dimension.
+
+    Arguments:
+        value: a number, an array or a tensor.
+        name: what ranks match the operation by; without one they match by order.
+
+    Raises:
+        ValueError: arguments that are refused.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; with
+            TensorFlow as the backend, errors of tf.errors.
+
+    """
     return backend.allgather(value, name)
 
 
 def broadcast(value: Any, root_rank: int, name: str | None = None) -> Any:
-    """Return the number, array or tensor of the root on every rank."""
+    """Return the number, array or tensor of the root on every rank.
+
+    Arguments:
+        value: a number, an array or a tensor.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the operation by; without one they match by order.
+
+    Raises:
+        ValueError: arguments that are refused.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; with
+            TensorFlow as the backend, errors of tf.errors.
+
+    """
     return backend.broadcast(value, root_rank, name)
 
 
 def reducescatter(value: Any, name: str | None = None, op: int = Average) -> Any:
-    """Combine an array or tensor of every rank, and return this rank's rows."""
+    """Combine an array or tensor of every rank, and return this rank's rows.
+
+    Arguments:
+        value: a number, an array or a tensor.
+        name: what ranks match the operation by; without one they match by order.
+        op: Average or Sum.
+
+    Raises:
+        ValueError: arguments that are refused.
+        HorovodInternalError: ranks that do not fit together, or a lost rank; with
+            TensorFlow as the backend, errors of tf.errors.
+
+    """
     return backend.reducescatter(value, name, op)
 
 
@@ -174,6 +275,14 @@ def load_model(
     """Load a model, saved with or without this package, and make its optimizer a distributed one.
 
     The optimizer keeps the state that was saved. `legacy_opts` is of no consequence: what was saved says it.
+
+    Arguments:
+        filepath: the file of the model.
+        custom_optimizers: optimizer classes of your own that the file names.
+        custom_objects: other objects of your own that the file names, by name.
+        compression: how floats travel, e.g. Compression.fp16.
+        legacy_opts: accepted, without effect: what was saved says it.
+
     """
     del legacy_opts
     return _keras.load_model(

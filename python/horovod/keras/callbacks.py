@@ -14,6 +14,12 @@ class BroadcastGlobalVariablesCallback(_impl.BroadcastGlobalVariablesCallbackImp
     """Gives all ranks the variables of model and optimizer of the root, once, after the first step.
 
     Needed wherever ranks begin with random weights, or with a checkpoint that only one of them has read.
+
+    Arguments:
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        device: accepted, without effect.
+        local_variables: a variable or several that keep the values of their rank.
+
     """
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Any = None) -> None:
@@ -22,7 +28,12 @@ class BroadcastGlobalVariablesCallback(_impl.BroadcastGlobalVariablesCallbackImp
 
 
 class MetricAverageCallback(_impl.MetricAverageCallbackImpl, keras.callbacks.Callback):
-    """Averages the metrics of an epoch over all ranks; put it before callbacks that read them."""
+    """Averages the metrics of an epoch over all ranks; put it before callbacks that read them.
+
+    Arguments:
+        device: accepted, without effect.
+
+    """
 
     def __init__(self, device: str = "") -> None:
         """Take a device, of no consequence here."""
@@ -34,6 +45,22 @@ class LearningRateScheduleCallback(_impl.LearningRateScheduleCallbackImpl, keras
 
     The multiplier is a number, taken to the power of the epochs since the start, or a function of the
     epoch. With staircase=False the rate changes in every step, by a fraction of an epoch.
+
+    Arguments:
+        initial_lr: the learning rate that factors multiply.
+        multiplier: a number, taken to the power of the epochs since `start_epoch`, or a
+            function of the epoch.
+        start_epoch: the first epoch in which it acts.
+        end_epoch: the first in which it does not act any more; None: to the end.
+        staircase: change once per epoch; otherwise in every batch, by the fraction of the
+            epoch.
+        momentum_correction: scale the momentum by new rate over old rate for one batch.
+        steps_per_epoch: batches in an epoch; found from Keras if None.
+
+    Raises:
+        ValueError: `initial_lr` is None, or the batches of an epoch are not known when they
+            are needed.
+
     """
 
     def __init__(
@@ -60,7 +87,20 @@ class LearningRateScheduleCallback(_impl.LearningRateScheduleCallbackImpl, keras
 
 
 class LearningRateWarmupCallback(_impl.LearningRateWarmupCallbackImpl, keras.callbacks.Callback):
-    """Raises the learning rate from initial_lr / size to initial_lr, over the first epochs."""
+    """Raises the learning rate from initial_lr / size to initial_lr, over the first epochs.
+
+    Arguments:
+        initial_lr: the learning rate that factors multiply.
+        warmup_epochs: how many epochs it takes.
+        momentum_correction: scale the momentum by new rate over old rate for one batch.
+        steps_per_epoch: batches in an epoch; found from Keras if None.
+        verbose: 1: say on rank 0 when it is done.
+
+    Raises:
+        ValueError: `initial_lr` is None, or the batches of an epoch are not known when they
+            are needed.
+
+    """
 
     def __init__(
         self,
@@ -75,7 +115,15 @@ class LearningRateWarmupCallback(_impl.LearningRateWarmupCallbackImpl, keras.cal
 
 
 class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):
-    """Saves the best model of a training; the file is set later, as `filepath`."""
+    """Saves the best model of a training; the file is set later, as `filepath`.
+
+    Arguments:
+        monitor: the metric that counts.
+        verbose: 1: say on rank 0 when it is done.
+        mode: "min", "max" or "auto".
+        save_freq: "epoch", or a number of batches.
+
+    """
 
     def __init__(
         self,

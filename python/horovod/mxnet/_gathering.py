@@ -47,6 +47,18 @@ def allgather(
     """Concatenate the tensors of all ranks along the first dimension, which may differ between ranks.
 
     The priority has no effect, since the call waits; so it is in all functions of this module.
+
+    Arguments:
+        tensor: its rows; the first dimension may differ between ranks, the others not.
+        name: what ranks match the operation by; without one they match by order.
+        priority: of the operation in MXNet's engine: higher ones run first.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
+            is read.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+
     """
     del priority
     check_array("allgather", tensor)
@@ -61,7 +73,20 @@ def grouped_allgather(
     priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> Sequence[Any]:
-    """Gather several tensors as one operation, all or nothing."""
+    """Gather several tensors as one operation, all or nothing.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allgather.
+        name: what ranks match the operation by; without one they match by order.
+        priority: of the operation in MXNet's engine: higher ones run first.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
+            is read.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+
+    """
     del priority
     if not tensors:
         return tensors
@@ -93,6 +118,20 @@ def alltoall(
     """Send splits[i] rows to rank i of the set, and return what the others sent here.
 
     Without splits every rank gets as many rows; with splits the result is (output, received_splits).
+
+    Arguments:
+        tensor: rows for the ranks of the set, in rank order.
+        splits: how many rows each rank gets, in rank order: one integer per rank of the
+            set. None: the same number each.
+        name: what ranks match the operation by; without one they match by order.
+        priority: of the operation in MXNet's engine: higher ones run first.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
+            is read.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+
     """
     del priority
     check_array("alltoall", tensor)
@@ -128,7 +167,24 @@ def reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Any:
-    """Combine a tensor of every rank, and return this rank's rows of the result."""
+    """Combine a tensor of every rank, and return this rank's rows of the result.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks. Needs at least one
+            dimension.
+        op: Average or Sum.
+        name: what ranks match the operation by; without one they match by order.
+        priority: of the operation in MXNet's engine: higher ones run first.
+        process_set: the ranks that take part, all of which must call this.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+
+    Raises:
+        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
+            is read.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+
+    """
     del priority
     check_array("reducescatter", tensor)
     reduction = _scattering(op, prescale_factor, postscale_factor)
@@ -146,7 +202,23 @@ def grouped_reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Sequence[Any]:
-    """Combine several tensors as one operation, all or nothing, and return this rank's rows of each."""
+    """Combine several tensors as one operation, all or nothing, and return this rank's rows of each.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of reducescatter.
+        op: Average or Sum.
+        name: what ranks match the operation by; without one they match by order.
+        priority: of the operation in MXNet's engine: higher ones run first.
+        process_set: the ranks that take part, all of which must call this.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+
+    Raises:
+        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
+            is read.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+
+    """
     del priority
     if not tensors:
         return tensors

@@ -82,6 +82,22 @@ def allreduce(
     """Combine a tensor of every rank of the set into a new array, by default as the average.
 
     It is computed when MXNet's engine comes to it: reading the array waits, and raises if it failed.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        priority: of the operation in MXNet's engine: higher ones run first.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+        op: Average (also if None), Sum, Min, Max or Product.
+
+    Raises:
+        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
+            is read.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+
     """
     chosen = _checked_op(resolve_op(op, average))
     asked = Asked(
@@ -100,7 +116,24 @@ def allreduce_(
     process_set: ProcessSet = global_process_set,
     op: int | None = None,
 ) -> Any:
-    """Combine a tensor of every rank of the set in place, and return it; see allreduce."""
+    """Combine a tensor of every rank of the set in place, and return it; see allreduce.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        priority: of the operation in MXNet's engine: higher ones run first.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+        op: Average (also if None), Sum, Min, Max or Product.
+
+    Raises:
+        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
+            is read.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+
+    """
     chosen = _checked_op(resolve_op(op, average))
     asked = Asked(
         ALLREDUCE, "allreduce", name, priority, process_set, chosen, prescale_factor, postscale_factor
@@ -118,7 +151,24 @@ def grouped_allreduce(
     process_set: ProcessSet = global_process_set,
     op: int | None = None,
 ) -> Sequence[Any]:
-    """Combine several tensors as one operation, all or nothing, into new arrays."""
+    """Combine several tensors as one operation, all or nothing, into new arrays.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allreduce.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        priority: of the operation in MXNet's engine: higher ones run first.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+        op: Average (also if None), Sum, Min, Max or Product.
+
+    Raises:
+        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
+            is read.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+
+    """
     if not tensors:
         return tensors
     chosen = _checked_op(resolve_op(op, average))
@@ -141,7 +191,24 @@ def grouped_allreduce_(
     process_set: ProcessSet = global_process_set,
     op: int | None = None,
 ) -> Sequence[Any]:
-    """Combine several tensors as one operation, all or nothing, in place."""
+    """Combine several tensors as one operation, all or nothing, in place.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allreduce.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        priority: of the operation in MXNet's engine: higher ones run first.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+        op: Average (also if None), Sum, Min, Max or Product.
+
+    Raises:
+        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
+            is read.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+
+    """
     if not tensors:
         return tensors
     chosen = _checked_op(resolve_op(op, average))
@@ -158,7 +225,21 @@ def broadcast(
     priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Return the tensor of the root, a global rank, as a new array on every rank; see allreduce."""
+    """Return the tensor of the root, a global rank, as a new array on every rank; see allreduce.
+
+    Arguments:
+        tensor: what the root sends; of the same shape and dtype on the others.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the operation by; without one they match by order.
+        priority: of the operation in MXNet's engine: higher ones run first.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
+            is read.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+
+    """
     asked = Asked(BROADCAST, "broadcast", name, priority, process_set, root_rank=root_rank)
     return run_fresh(asked, tensor)
 
@@ -170,6 +251,22 @@ def broadcast_(
     priority: int = 0,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Overwrite a tensor with that of the root, a global rank, and return it; see allreduce."""
+    """Overwrite a tensor with that of the root, a global rank, and return it; see allreduce.
+
+    Arguments:
+        tensor: what the root sends; of the same shape and dtype on the others.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the operation by; without one they match by order.
+        priority: of the operation in MXNet's engine: higher ones run first.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
+            options), or no `init`.
+        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
+            not in.
+        tf.errors.UnknownError: a lost rank, or one that has shut down.
+
+    """
     asked = Asked(BROADCAST, "broadcast", name, priority, process_set, root_rank=root_rank)
     return run_in_place(asked, tensor)

@@ -17,12 +17,31 @@ _DeferredInitializationError = mx.gluon.parameter.DeferredInitializationError
 
 
 def broadcast_object(obj: Any, root_rank: int = 0, name: str | None = None) -> Any:
-    """Return the object of the root rank on every rank; pickled by cloudpickle."""
+    """Return the object of the root rank on every rank; pickled by cloudpickle.
+
+    Arguments:
+        obj: anything that cloudpickle can pickle.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the call by; without one they match by order.
+
+    Raises:
+        HorovodInternalError: a lost rank, or no `init`.
+
+    """
     return objects.broadcast_object(obj, root_rank, name)
 
 
 def allgather_object(obj: Any, name: str | None = None) -> list[Any]:
-    """Return the objects of all ranks in rank order; pickled by cloudpickle."""
+    """Return the objects of all ranks in rank order; pickled by cloudpickle.
+
+    Arguments:
+        obj: anything that cloudpickle can pickle.
+        name: what ranks match the call by; without one they match by order.
+
+    Raises:
+        HorovodInternalError: a lost rank, or no `init`.
+
+    """
     return objects.allgather_object(obj, name)
 
 
@@ -63,6 +82,15 @@ def broadcast_parameters(params: Any, root_rank: int = 0, prefix: str | None = N
     Takes the dict of arrays of Module.get_params, or the ParameterDict of Block.collect_params (or a dict of
     such parameters). Parameters without values, since their shapes are not known yet, are broadcast
     when they get some. `prefix` keeps the names of several calls apart.
+
+    Arguments:
+        params: a dict, or the ParameterDict of a gluon block.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        prefix: what the names of the operations begin with, to tell several models apart.
+
+    Raises:
+        ValueError: `params` are neither a dict nor a ParameterDict.
+
     """
     if prefix is not None and not isinstance(prefix, str):
         message = f"broadcast_parameters: prefix must be a string, got {type(prefix).__name__}"

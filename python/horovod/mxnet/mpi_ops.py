@@ -64,7 +64,20 @@ handle_average_backwards_compatibility = get_average_backwards_compatibility_fun
 
 
 def init(comm: Any = None, process_sets: Sequence[ProcessSet] | str | None = None) -> None:
-    """Start the core and wait until all ranks of the job have come; see HorovodBasics.init."""
+    """Start the core and wait until all ranks of the job have come; see HorovodBasics.init.
+
+    Arguments:
+        comm: which processes form the job: None for all, a communicator of mpi4py, or ranks
+            of MPI_COMM_WORLD.
+        process_sets: ProcessSet objects to register, the same on every rank; "dynamic"
+            allows add_process_set later.
+
+    Raises:
+        ValueError: ranks that were given different process sets, or sets that are no sets
+            of ranks.
+        HorovodInternalError: ranks did not come in time.
+
+    """
     if not basics.is_initialized():
         forget_numbers()
     basics.init(comm, process_sets)
@@ -82,7 +95,16 @@ def join() -> int:
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Wait until all ranks of the set are here."""
+    """Wait until all ranks of the set are here.
+
+    Arguments:
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a process set that this rank is not in.
+        HorovodInternalError: a lost rank, or no `init`.
+
+    """
     with as_mxnet_errors():
         _native.barrier(registered_id(process_set), None)
 

@@ -23,6 +23,17 @@ class DistributedOptimizer(mx.optimizer.Optimizer):
     """Reduces gradients over the ranks in place, and hands them to the optimizer that it wraps.
 
     Attributes are those of the wrapped optimizer, to read and to write. For gluon use DistributedTrainer.
+
+    Arguments:
+        optimizer: computes the update from the combined gradients.
+        gradient_predivide_factor: splits an average into a division before the sum by this
+            factor, and one after it by the size over this factor.
+        num_groups: old name of `groups` as a number.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: an option that is refused, such as a predivide factor without Average.
+
     """
 
     def __init__(

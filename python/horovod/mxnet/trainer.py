@@ -36,6 +36,21 @@ class DistributedTrainer(mx.gluon.Trainer):
 
     step(batch_size) takes the size of this rank's batch. Trainers that exist side by side need prefixes, by
     which the names of their gradients differ.
+
+    Arguments:
+        params: parameters of a gluon block, as for gluon.Trainer.
+        optimizer: an optimizer of MXNet or its name.
+        optimizer_params: arguments of an optimizer given by name.
+        compression: how gradients travel, e.g. Compression.fp16.
+        gradient_predivide_factor: splits an average into a division before the sum by this
+            factor, and one after it by the size over this factor.
+        prefix: what the names of the operations begin with, to tell several models apart.
+        num_groups: old name of `groups` as a number.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: an option that is refused, such as a predivide factor without Average.
+
     """
 
     def __init__(

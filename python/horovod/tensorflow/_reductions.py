@@ -77,6 +77,29 @@ def allreduce(
 
     Ranks match by `name`, or by order if there is none. The result is
     postscale_factor * op(prescale_factor * tensor). It can be differentiated.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        device_dense: where TensorFlow places operations on dense tensors, e.g. "/cpu:0".
+        device_sparse: where TensorFlow places operations on tf.IndexedSlices.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        op: Average (also if None), Sum, Min, Max, Product or Adasum.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+        ignore_name_scope: leave the name scope out of the name that ranks match by.
+
+    Raises:
+        ValueError: arguments that are refused before anything is sent.
+        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
+            options), or no `init`.
+        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
+            not in.
+        tf.errors.UnknownError: a lost rank, or one that has shut down.
+
     """
     op = handle_average_backwards_compatibility(op, average)
     if isinstance(tensor, tf.IndexedSlices):
@@ -141,7 +164,31 @@ def grouped_allreduce(
     ignore_name_scope: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Combine several tensors as one operation, all or nothing; tf.IndexedSlices may be among them."""
+    """Combine several tensors as one operation, all or nothing; tf.IndexedSlices may be among them.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allreduce.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        device_dense: where TensorFlow places operations on dense tensors, e.g. "/cpu:0".
+        device_sparse: where TensorFlow places operations on tf.IndexedSlices.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        op: Average (also if None), Sum, Min, Max, Product or Adasum.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+        ignore_name_scope: leave the name scope out of the name that ranks match by.
+        name: what ranks match the operation by; without one they match by order.
+
+    Raises:
+        ValueError: arguments that are refused before anything is sent.
+        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
+            options), or no `init`.
+        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
+            not in.
+        tf.errors.UnknownError: a lost rank, or one that has shut down.
+
+    """
     if not tensors:
         return tensors
     op = handle_average_backwards_compatibility(op, average)
@@ -183,6 +230,28 @@ def reducescatter(
     """Combine a tensor of every rank, and return this rank's rows of the result.
 
     Where the rows do not divide, the first ranks get one more.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks. Needs at least one
+            dimension.
+        device_dense: where TensorFlow places operations on dense tensors, e.g. "/cpu:0".
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        op: Average or Sum.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+        ignore_name_scope: leave the name scope out of the name that ranks match by.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+
+    Raises:
+        ValueError: arguments that are refused before anything is sent.
+        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
+            options), or no `init`.
+        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
+            not in.
+        tf.errors.UnknownError: a lost rank, or one that has shut down.
+
     """
     with tf.device(device_dense):
         sent, context = compression.compress(tf.convert_to_tensor(tensor))
@@ -207,7 +276,27 @@ def grouped_reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> Any:
-    """Combine several tensors of one dtype as one operation, and return this rank's rows of each."""
+    """Combine several tensors of one dtype as one operation, and return this rank's rows of each.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of reducescatter.
+        device_dense: where TensorFlow places operations on dense tensors, e.g. "/cpu:0".
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        op: Average or Sum.
+        process_set: the ranks that take part, all of which must call this.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+
+    Raises:
+        ValueError: arguments that are refused before anything is sent.
+        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
+            options), or no `init`.
+        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
+            not in.
+        tf.errors.UnknownError: a lost rank, or one that has shut down.
+
+    """
     if not tensors:
         return tensors
     with tf.device(device_dense):

@@ -49,7 +49,12 @@ _FAILURES = (
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a training function whose first argument is its state; it is called again after a reset."""
+    """Wrap a training function whose first argument is its state; it is called again after a reset.
+
+    Arguments:
+        func: its first argument is the state.
+
+    """
 
     @functools.wraps(func)
     def translated(*args: Any, **kwargs: Any) -> Any:
@@ -99,7 +104,13 @@ class _VariablesState(VariablesState):
 
 
 class TensorFlowState(_VariablesState):
-    """The state of variables; default: all global ones."""
+    """The state of variables; default: all global ones.
+
+    Arguments:
+        variables: default: all global variables.
+        session: that of a graph of TensorFlow 1.
+
+    """
 
     def __init__(self, variables: Any = None, session: Any = None, **kwargs: Any) -> None:
         """Track the variables, and the keyword arguments as attributes."""
@@ -116,7 +127,14 @@ def _default_session() -> Any:
 
 
 class TensorFlowKerasState(_VariablesState):
-    """The state of a model of Keras on TensorFlow, and of its optimizer."""
+    """The state of a model of Keras on TensorFlow, and of its optimizer.
+
+    Arguments:
+        model: must be built.
+        optimizer: default: that of the model.
+        backend: the Keras module, for graphs of TensorFlow 1.
+
+    """
 
     def __init__(self, model: Any, optimizer: Any = None, backend: Any = None, **kwargs: Any) -> None:
         """Track a model that is built, its optimizer, and the keyword arguments as attributes."""

@@ -59,6 +59,20 @@ def broadcast_variables(
     """Overwrite variables with those of the root rank.
 
     Eagerly it happens now, and the result is None; in a graph the result is an op that does it.
+
+    Arguments:
+        variables: those to overwrite, in the same order on every rank.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        process_set: the ranks that take part, all of which must call this.
+        inplace: write into the variables without a copy, grouped by device.
+
+    Raises:
+        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
+            options), or no `init`.
+        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
+            not in.
+        tf.errors.UnknownError: a lost rank, or one that has shut down.
+
     """
     listed = [_tensorflow_variable(variable) for variable in variables]
     if not _executing_eagerly():
@@ -75,7 +89,15 @@ def _tensorflow_variable(variable: Any) -> Any:
 
 
 def broadcast_global_variables(root_rank: int) -> Any:
-    """Return an op that gives all global variables the values of the root; for graphs of TensorFlow 1."""
+    """Return an op that gives all global variables the values of the root; for graphs of TensorFlow 1.
+
+    Arguments:
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+
+    Raises:
+        RuntimeError: in eager execution.
+
+    """
     if _executing_eagerly():
         message = (
             "hvd.broadcast_global_variables() does not support eager execution. Please use "
@@ -89,6 +111,11 @@ class BroadcastGlobalVariablesHook(tf.compat.v1.train.SessionRunHook):
     """Gives all ranks the variables of the root when a session of TensorFlow 1 begins.
 
     Needed wherever ranks begin with random weights, or with a checkpoint that only one of them has read.
+
+    Arguments:
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        device: where TensorFlow places the operations.
+
     """
 
     def __init__(self, root_rank: int, device: str = "") -> None:
@@ -118,7 +145,19 @@ def broadcast_object(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Return the object of the root rank on every rank; pickled by cloudpickle. It needs no session."""
+    """Return the object of the root rank on every rank; pickled by cloudpickle. It needs no session.
+
+    Arguments:
+        obj: anything that cloudpickle can pickle.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        session: accepted for programs of TensorFlow 1; not needed.
+        name: what ranks match the call by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        HorovodInternalError: a lost rank, or no `init`.
+
+    """
     del session
     return objects.broadcast_object(obj, root_rank, name, process_set)
 
@@ -129,7 +168,18 @@ def broadcast_object_fn(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Callable[[Any], Any]:
-    """Return a function that broadcasts its argument; what it needs is made once."""
+    """Return a function that broadcasts its argument; what it needs is made once.
+
+    Arguments:
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        session: accepted for programs of TensorFlow 1; not needed.
+        name: what ranks match the call by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        HorovodInternalError: a lost rank, or no `init`.
+
+    """
     del session
     label = name or "broadcast_object_fn"
 
@@ -145,6 +195,17 @@ def allgather_object(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
-    """Return the objects of all ranks in rank order; pickled by cloudpickle. It needs no session."""
+    """Return the objects of all ranks in rank order; pickled by cloudpickle. It needs no session.
+
+    Arguments:
+        obj: anything that cloudpickle can pickle.
+        session: accepted for programs of TensorFlow 1; not needed.
+        name: what ranks match the call by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        HorovodInternalError: a lost rank, or no `init`.
+
+    """
     del session
     return objects.allgather_object(obj, name, process_set)

@@ -89,7 +89,28 @@ def DistributedGradientTape(  # noqa: N802 - name of the public API
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """Return a tape like the given one, with what it has recorded, whose gradients are reduced."""
+    """Return a tape like the given one, with what it has recorded, whose gradients are reduced.
+
+    Arguments:
+        gradtape: a tf.GradientTape, after the computation.
+        device_dense: where TensorFlow places operations on dense tensors, e.g. "/cpu:0".
+        device_sparse: where TensorFlow places operations on tf.IndexedSlices.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        sparse_as_dense: send sparse gradients as dense ones.
+        op: Average, Sum or Adasum.
+        gradient_predivide_factor: splits an average into a division before the sum by this
+            factor, and one after it by the size over this factor.
+        num_groups: old name of `groups` as a number.
+        groups: a number of groups, or lists of variables, whose gradients travel together.
+        process_set: the ranks that take part, all of which must call this.
+        scale_local_gradients: divide gradients of local variables, which do not travel, by
+            the size of the set, as the others are by an average.
+
+    Raises:
+        ValueError: an option that is refused, such as a predivide factor without Average.
+
+    """
     options = GradientOptions(
         device_dense,
         device_sparse,
@@ -140,7 +161,30 @@ def PartialDistributedGradientTape(  # noqa: N802 - name of the public API
     local_layers: Any = None,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """DistributedGradientTape that leaves out the weights of some layers."""
+    """DistributedGradientTape that leaves out the weights of some layers.
+
+    Arguments:
+        gradtape: a tf.GradientTape, after the computation.
+        device_dense: where TensorFlow places operations on dense tensors, e.g. "/cpu:0".
+        device_sparse: where TensorFlow places operations on tf.IndexedSlices.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        sparse_as_dense: send sparse gradients as dense ones.
+        op: Average, Sum or Adasum.
+        gradient_predivide_factor: splits an average into a division before the sum by this
+            factor, and one after it by the size over this factor.
+        num_groups: old name of `groups` as a number.
+        groups: a number of groups, or lists of variables, whose gradients travel together.
+        process_set: the ranks that take part, all of which must call this.
+        local_layers: a layer or several, whose weights stay local: their gradients do not
+            travel.
+        scale_local_gradients: divide gradients of local variables, which do not travel, by
+            the size of the set, as the others are by an average.
+
+    Raises:
+        ValueError: an option that is refused, such as a predivide factor without Average.
+
+    """
     weights = local_layer_weights(local_layers)
     tape = DistributedGradientTape(
         gradtape,

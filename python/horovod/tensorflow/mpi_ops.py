@@ -70,7 +70,12 @@ handle_average_backwards_compatibility = get_average_backwards_compatibility_fun
 
 
 def check_num_rank_power_of_2(num_rank: int) -> bool:
-    """Return whether the number is a power of two; nothing here needs it to be one."""
+    """Return whether the number is a power of two; nothing here needs it to be one.
+
+    Arguments:
+        num_rank: a number of ranks.
+
+    """
     return num_rank_is_power_2(num_rank)
 
 
@@ -165,7 +170,23 @@ def allgather(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Concatenate the tensors of all ranks along the first dimension, which may differ between ranks."""
+    """Concatenate the tensors of all ranks along the first dimension, which may differ between ranks.
+
+    Arguments:
+        tensor: its rows; the first dimension may differ between ranks, the others not.
+        name: what ranks match the operation by; without one they match by order.
+        ignore_name_scope: leave the name scope out of the name that ranks match by.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: arguments that are refused before anything is sent.
+        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
+            options), or no `init`.
+        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
+            not in.
+        tf.errors.UnknownError: a lost rank, or one that has shut down.
+
+    """
     _begin("allgather")
     return ops.horovod_allgather(
         tensor,
@@ -181,7 +202,23 @@ def grouped_allgather(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
-    """Gather several tensors of one dtype as one operation."""
+    """Gather several tensors of one dtype as one operation.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allgather.
+        name: what ranks match the operation by; without one they match by order.
+        ignore_name_scope: leave the name scope out of the name that ranks match by.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: arguments that are refused before anything is sent.
+        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
+            options), or no `init`.
+        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
+            not in.
+        tf.errors.UnknownError: a lost rank, or one that has shut down.
+
+    """
     _begin("grouped_allgather")
     return list(
         ops.horovod_grouped_allgather(
@@ -200,7 +237,24 @@ def broadcast(
     ignore_name_scope: bool = False,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Return the tensor of the root, a global rank, on every rank."""
+    """Return the tensor of the root, a global rank, on every rank.
+
+    Arguments:
+        tensor: what the root sends; of the same shape and dtype on the others.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the operation by; without one they match by order.
+        ignore_name_scope: leave the name scope out of the name that ranks match by.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: arguments that are refused before anything is sent.
+        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
+            options), or no `init`.
+        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
+            not in.
+        tf.errors.UnknownError: a lost rank, or one that has shut down.
+
+    """
     _begin("broadcast")
     return ops.horovod_broadcast(
         tensor,
@@ -217,7 +271,22 @@ def broadcast_(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
-    """Give variables the values of the root; returns the new values."""
+    """Give variables the values of the root; returns the new values.
+
+    Arguments:
+        variables: those to overwrite, in the same order on every rank.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
+            options), or no `init`.
+        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
+            not in.
+        tf.errors.UnknownError: a lost rank, or one that has shut down.
+
+    """
     listed = list(variables)
     kinds = {isinstance(variable, tf.Variable) and _is_resource(variable) for variable in listed}
     if len(kinds) > 1:
@@ -267,6 +336,23 @@ def alltoall(
     """Send splits[i] rows to rank i of the set, and return what the others sent here.
 
     Without splits every rank gets as many rows; with splits the result is (output, received_splits).
+
+    Arguments:
+        tensor: rows for the ranks of the set, in rank order.
+        splits: how many rows each rank gets, in rank order: one integer per rank of the
+            set. None: the same number each.
+        name: what ranks match the operation by; without one they match by order.
+        ignore_name_scope: leave the name scope out of the name that ranks match by.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: arguments that are refused before anything is sent.
+        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
+            options), or no `init`.
+        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
+            not in.
+        tf.errors.UnknownError: a lost rank, or one that has shut down.
+
     """
     _begin("alltoall")
     process_set.size()  # a call before init is a ValueError, as in the original
@@ -343,33 +429,69 @@ def join() -> Any:
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> Any:
-    """Wait until all ranks of the set are here."""
+    """Wait until all ranks of the set are here.
+
+    Arguments:
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a process set that this rank is not in.
+        HorovodInternalError: a lost rank, or no `init`.
+
+    """
     _begin("barrier")
     return ops.horovod_barrier(process_set_id=_set_id(process_set))
 
 
 def size_op(process_set_id: int = 0, name: str | None = None) -> Any:
-    """Return how many ranks the set has when the graph runs; a negative code if there is no such set."""
+    """Return how many ranks the set has when the graph runs; a negative code if there is no such set.
+
+    Arguments:
+        process_set_id: the `process_set_id` of a process set; 0 is the global one.
+        name: of the operation in the graph.
+
+    """
     return ops.horovod_size(process_set_id=process_set_id, name=name)
 
 
 def process_set_included_op(process_set_id: int = 0, name: str | None = None) -> Any:
-    """Return 1 if this rank is a member of the set when the graph runs, 0 if not, or a negative code."""
+    """Return 1 if this rank is a member of the set when the graph runs, 0 if not, or a negative code.
+
+    Arguments:
+        process_set_id: the `process_set_id` of a process set; 0 is the global one.
+        name: of the operation in the graph.
+
+    """
     return ops.horovod_process_set_included(process_set_id=process_set_id, name=name)
 
 
 def local_size_op(name: str | None = None) -> Any:
-    """Return how many ranks this host has when the graph runs."""
+    """Return how many ranks this host has when the graph runs.
+
+    Arguments:
+        name: of the operation in the graph.
+
+    """
     return ops.horovod_local_size(name=name)
 
 
 def rank_op(name: str | None = None) -> Any:
-    """Return the rank of this process when the graph runs."""
+    """Return the rank of this process when the graph runs.
+
+    Arguments:
+        name: of the operation in the graph.
+
+    """
     return ops.horovod_rank(name=name)
 
 
 def local_rank_op(name: str | None = None) -> Any:
-    """Return the rank of this process on its host when the graph runs."""
+    """Return the rank of this process on its host when the graph runs.
+
+    Arguments:
+        name: of the operation in the graph.
+
+    """
     return ops.horovod_local_rank(name=name)
 
 

@@ -215,7 +215,34 @@ def DistributedOptimizer(  # noqa: N802 - name of the public API
     process_set: ProcessSet = global_process_set,
     scale_local_gradients: bool = True,
 ) -> Any:
-    """Return an optimizer like the given one that steps along the gradients of all ranks."""
+    """Return an optimizer like the given one that steps along the gradients of all ranks.
+
+    Arguments:
+        optimizer: computes the update from the combined gradients.
+        name: of the optimizer; default "Distributed" and its class.
+        use_locking: for optimizers of tf.compat.v1.
+        device_dense: where TensorFlow places operations on dense tensors, e.g. "/cpu:0".
+        device_sparse: where TensorFlow places operations on tf.IndexedSlices.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        sparse_as_dense: send sparse gradients as dense ones.
+        backward_passes_per_step: passes whose gradients are summed locally before they
+            travel.
+        op: Average, Sum, or with optimizers of tf.compat.v1 Adasum, which combines the
+            updates.
+        gradient_predivide_factor: splits an average into a division before the sum by this
+            factor, and one after it by the size over this factor.
+        average_aggregated_gradients: divide that local sum by the number of passes.
+        num_groups: old name of `groups` as a number.
+        groups: a number of groups, or lists of variables, whose gradients travel together.
+        process_set: the ranks that take part, all of which must call this.
+        scale_local_gradients: divide gradients of local variables, which do not travel, by
+            the size of the set, as the others are by an average.
+
+    Raises:
+        ValueError: an option that is refused, such as a predivide factor without Average.
+
+    """
     check_predivide(op, gradient_predivide_factor)
     check_adasum(op, average_aggregated_gradients)
     groups = checked_groups(num_groups, groups)

@@ -21,7 +21,15 @@ def _synchronized(mean: Any, variance: Any) -> tuple[Any, Any]:
 
 
 class SyncBatchNormalization(tf.keras.layers.BatchNormalization):
-    """Normalizes by mean and variance over all ranks while training."""
+    """Normalizes by mean and variance over all ranks while training.
+
+    Arguments:
+        fused: must be False: there is no fused form.
+
+    Raises:
+        ValueError: `fused` is True or None.
+
+    """
 
     def __init__(self, fused: bool | None = False, **kwargs: Any) -> None:
         """Take the parameters of tf.keras.layers.BatchNormalization, but for `fused`."""

@@ -85,6 +85,22 @@ def allreduce_async(
     """Start an allreduce and return a handle for poll and synchronize.
 
     The tensor must not change before the operation is complete.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        op: Average (also if None), Sum, Min, Max, Product or Adasum.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
     """
     reduction = Reduction(resolve_op(op, average), prescale_factor, postscale_factor)
     return _submit.allreduce(tensor, None, name, reduction, process_set)
@@ -100,7 +116,26 @@ def allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """Return the tensors of all ranks combined by `op`, Average by default. Differentiable."""
+    """Return the tensors of all ranks combined by `op`, Average by default. Differentiable.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        op: Average (also if None), Sum, Min, Max, Product or Adasum.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     reduce_op = resolve_op(op, average)
     wire = group_wire_dtype(compression, [tensor], reduce_op)
     if wire is not None:
@@ -122,7 +157,24 @@ def allreduce_async_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Start an allreduce in place and return a handle for poll and synchronize."""
+    """Start an allreduce in place and return a handle for poll and synchronize.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        op: Average (also if None), Sum, Min, Max, Product or Adasum.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     reduction = Reduction(resolve_op(op, average), prescale_factor, postscale_factor)
     return _submit.allreduce(tensor, tensor, name, reduction, process_set)
 
@@ -136,7 +188,24 @@ def allreduce_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """Combine the tensors of all ranks in place, and return the tensor."""
+    """Combine the tensors of all ranks in place, and return the tensor.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        op: Average (also if None), Sum, Min, Max, Product or Adasum.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     reduce_op = resolve_op(op, average)
     if tensor.is_cpu and not is_compiling():
         _run(
@@ -167,7 +236,24 @@ def grouped_allreduce_async(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Start an allreduce of several tensors as one operation; one handle for all."""
+    """Start an allreduce of several tensors as one operation; one handle for all.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allreduce.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        op: Average (also if None), Sum, Min, Max, Product or Adasum.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     reduction = Reduction(resolve_op(op, average), prescale_factor, postscale_factor)
     return _submit.grouped_allreduce(tensors, None, name, reduction, process_set)
 
@@ -202,7 +288,26 @@ def grouped_allreduce(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> list[torch.Tensor]:
-    """Return several tensors, each combined over all ranks, as one operation. Differentiable."""
+    """Return several tensors, each combined over all ranks, as one operation. Differentiable.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allreduce.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        op: Average (also if None), Sum, Min, Max, Product or Adasum.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     reduce_op = resolve_op(op, average)
     wire = group_wire_dtype(compression, tensors, reduce_op)
     if wire is not None:
@@ -223,7 +328,24 @@ def grouped_allreduce_async_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Start an allreduce of several tensors in place as one operation; one handle for all."""
+    """Start an allreduce of several tensors in place as one operation; one handle for all.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allreduce.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        op: Average (also if None), Sum, Min, Max, Product or Adasum.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     reduction = Reduction(resolve_op(op, average), prescale_factor, postscale_factor)
     return _submit.grouped_allreduce(tensors, tensors, name, reduction, process_set)
 
@@ -237,7 +359,24 @@ def grouped_allreduce_(
     postscale_factor: float = 1.0,
     process_set: ProcessSet = global_process_set,
 ) -> tuple[torch.Tensor, ...]:
-    """Combine several tensors over all ranks in place as one operation, and return them."""
+    """Combine several tensors over all ranks in place as one operation, and return them.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allreduce.
+        average: old form of `op`: True is Average, False is Sum. Not together with `op`.
+        name: what ranks match the operation by; without one they match by order.
+        op: Average (also if None), Sum, Min, Max, Product or Adasum.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     reduction = Reduction(resolve_op(op, average), prescale_factor, postscale_factor)
     handle = _submit.grouped_allreduce(tensors, tensors, name, reduction, process_set)
     result: tuple[torch.Tensor, ...] = synchronize(handle)
@@ -254,6 +393,19 @@ def sparse_allreduce_async(
 
     Indices and values are gathered. The result is not coalesced: equal indices of different ranks
     are added when it is used. Average divides by the size of the set; any other op is a sum.
+
+    Arguments:
+        tensor: a sparse COO tensor.
+        name: what ranks match the operation by; without one they match by order.
+        op: Average, or Sum.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
     """
     indices = tensor._indices().t().contiguous()  # noqa: SLF001 - also of uncoalesced tensors
     values = tensor._values().contiguous()  # noqa: SLF001

@@ -29,12 +29,29 @@ def run_shutdown_hooks() -> None:
 
 
 def poll(handle: int) -> bool:
-    """Return whether an asynchronous operation is complete, so that synchronize does not block."""
+    """Return whether an asynchronous operation is complete, so that synchronize does not block.
+
+    Arguments:
+        handle: what an asynchronous operation returned.
+
+    Raises:
+        ValueError: the handle is not known, or was waited for.
+
+    """
     return handles.poll(handle)
 
 
 def synchronize(handle: int) -> Any:
-    """Wait for an asynchronous operation and return its output."""
+    """Wait for an asynchronous operation and return its output.
+
+    Arguments:
+        handle: what an asynchronous operation returned.
+
+    Raises:
+        ValueError: the operation was refused.
+        HorovodInternalError: ranks that do not fit together, a lost rank, or a shut down.
+
+    """
     return handles.synchronize(handle)
 
 

@@ -20,7 +20,20 @@ from ._tensors import check_group, dtype_code
 def allgather_async(
     tensor: torch.Tensor, name: str | None = None, process_set: ProcessSet = global_process_set
 ) -> int:
-    """Start an allgather and return a handle for poll and synchronize."""
+    """Start an allgather and return a handle for poll and synchronize.
+
+    Arguments:
+        tensor: its rows; the first dimension may differ between ranks, the others not.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     return _submit.allgather(tensor, name, process_set)
 
 
@@ -36,6 +49,18 @@ def allgather(
     """Return the tensors of all ranks, concatenated along dimension 0. Differentiable.
 
     The ranks may have different sizes in dimension 0, and must agree about the others.
+
+    Arguments:
+        tensor: its rows; the first dimension may differ between ranks, the others not.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
     """
     _check_rows(tensor, "allgather")
     if is_compiling():
@@ -56,7 +81,20 @@ def grouped_allgather_async(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Start an allgather of several tensors as one operation; one handle for all."""
+    """Start an allgather of several tensors as one operation; one handle for all.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allgather.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     return _submit.grouped_allgather(tensors, name, process_set)
 
 
@@ -65,7 +103,20 @@ def grouped_allgather(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> tuple[torch.Tensor, ...]:
-    """Return several tensors, each concatenated over all ranks, in one call. Differentiable."""
+    """Return several tensors, each concatenated over all ranks, in one call. Differentiable.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of allgather.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     for tensor in tensors:
         _check_rows(tensor, "allgather")
     if not _autograd.transforms_active():
@@ -84,7 +135,21 @@ def broadcast_async(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Start a broadcast and return a handle for poll and synchronize."""
+    """Start a broadcast and return a handle for poll and synchronize.
+
+    Arguments:
+        tensor: what the root sends; of the same shape and dtype on the others.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     return _submit.broadcast(tensor, None, root_rank, name, process_set)
 
 
@@ -94,7 +159,21 @@ def broadcast(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """Return the tensor of the root, a global rank also in a process set. Differentiable."""
+    """Return the tensor of the root, a global rank also in a process set. Differentiable.
+
+    Arguments:
+        tensor: what the root sends; of the same shape and dtype on the others.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     if is_compiling():
         traced: torch.Tensor = compiled().broadcast(tensor, root_rank, name, process_set)
         return traced
@@ -114,7 +193,21 @@ def broadcast_async_(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Start a broadcast in place and return a handle for poll and synchronize."""
+    """Start a broadcast in place and return a handle for poll and synchronize.
+
+    Arguments:
+        tensor: what the root sends; of the same shape and dtype on the others.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     return _submit.broadcast(tensor, tensor, root_rank, name, process_set)
 
 
@@ -124,7 +217,22 @@ def broadcast_(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
-    """Overwrite the tensor with that of the root, a global rank, and return it."""
+    """Overwrite the tensor with that of the root, a global rank, and return it.
+
+    Arguments:
+        tensor: what the root sends; of the same shape and dtype on the others.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
+            options), or no `init`.
+        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
+            not in.
+        tf.errors.UnknownError: a lost rank, or one that has shut down.
+
+    """
     if is_compiling():
         traced: torch.Tensor = compiled().broadcast_(tensor, root_rank, name, process_set)
         return traced
@@ -153,7 +261,22 @@ def alltoall_async(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> int:
-    """Start an alltoall; synchronize returns (output, received splits)."""
+    """Start an alltoall; synchronize returns (output, received splits).
+
+    Arguments:
+        tensor: rows for the ranks of the set, in rank order.
+        splits: how many rows each rank gets, in rank order: one integer per rank of the
+            set. None: the same number each.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     return _submit.alltoall(tensor, splits, name, process_set)
 
 
@@ -166,6 +289,20 @@ def alltoall(
     """Send splits[i] rows to rank i of the set, as many to each by default. Differentiable.
 
     Returns the rows received, in rank order; with splits also how many came from each rank.
+
+    Arguments:
+        tensor: rows for the ranks of the set, in rank order.
+        splits: how many rows each rank gets, in rank order: one integer per rank of the
+            set. None: the same number each.
+        name: what ranks match the operation by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
     """
     _check_rows(tensor, "alltoall")
     if is_compiling():

@@ -145,8 +145,18 @@ def broadcast_optimizer_state(
 ) -> None:
     """Give every rank the options and the state of the root's optimizer.
 
-    The model is asked for embeddings with sparse gradients. LBFGS is not supported: its state does
-    not belong to parameters.
+    LBFGS is not supported: its state does not belong to parameters.
+
+    Arguments:
+        optimizer: a plain or a distributed one; LBFGS is refused.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        model: inspected for embeddings with sparse gradients.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: an optimizer of the class LBFGS.
+        HorovodInternalError: a lost rank, or no `init`.
+
     """
     if isinstance(optimizer, torch.optim.LBFGS):
         message = "broadcast_optimizer_state: torch.optim.LBFGS is not supported"

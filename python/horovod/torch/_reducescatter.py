@@ -28,7 +28,24 @@ def reducescatter_async(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> int:
-    """Start a reducescatter and return a handle for poll and synchronize."""
+    """Start a reducescatter and return a handle for poll and synchronize.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks. Needs at least one
+            dimension.
+        name: what ranks match the operation by; without one they match by order.
+        op: Average or Sum.
+        process_set: the ranks that take part, all of which must call this.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     reduction = Reduction(op, prescale_factor, postscale_factor)
     return _submit.reducescatter(tensor, name, reduction, process_set)
 
@@ -61,6 +78,24 @@ def reducescatter(
     """Return this rank's rows of the reduced tensor. Differentiable.
 
     Rank order; where the rows do not come out even, the first ranks have one more. Average or Sum.
+
+    Arguments:
+        tensor: what this rank adds; of one shape and dtype on all ranks. Needs at least one
+            dimension.
+        name: what ranks match the operation by; without one they match by order.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        op: Average or Sum.
+        process_set: the ranks that take part, all of which must call this.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
     """
     compressed, context = compression.compress(tensor)
     reduction = Reduction(op, prescale_factor, postscale_factor)
@@ -77,7 +112,23 @@ def grouped_reducescatter_async(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> int:
-    """Start a reducescatter of several tensors as one operation; one handle for all."""
+    """Start a reducescatter of several tensors as one operation; one handle for all.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of reducescatter.
+        name: what ranks match the operation by; without one they match by order.
+        op: Average or Sum.
+        process_set: the ranks that take part, all of which must call this.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     reduction = Reduction(op, prescale_factor, postscale_factor)
     return _submit.grouped_reducescatter(tensors, name, reduction, process_set)
 
@@ -107,7 +158,25 @@ def grouped_reducescatter(
     prescale_factor: float = 1.0,
     postscale_factor: float = 1.0,
 ) -> list[torch.Tensor]:
-    """Return this rank's rows of several reduced tensors, as one operation. Differentiable."""
+    """Return this rank's rows of several reduced tensors, as one operation. Differentiable.
+
+    Arguments:
+        tensors: a list; as many on every rank. Each is like that of reducescatter.
+        name: what ranks match the operation by; without one they match by order.
+        compression: how floats travel: Compression.none, Compression.fp16 or
+            Compression.bf16.
+        op: Average or Sum.
+        process_set: the ranks that take part, all of which must call this.
+        prescale_factor: multiplies what this rank sends.
+        postscale_factor: multiplies the result.
+
+    Raises:
+        ValueError: a dtype or a value that is refused, a name that is still in flight, or a
+            process set that this rank is not in.
+        HorovodInternalError: ranks that do not fit together (shape, dtype, options), a lost
+            rank, or no `init`.
+
+    """
     pairs = [compression.compress(tensor) for tensor in tensors]
     reduction = Reduction(op, prescale_factor, postscale_factor)
     reduced = _grouped_reducescatter([pair[0] for pair in pairs], name, reduction, process_set)

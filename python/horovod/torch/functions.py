@@ -42,6 +42,16 @@ def broadcast_parameters(
     """Overwrite parameters with those of the root rank.
 
     Takes `model.state_dict()`, `model.named_parameters()` or `model.parameters()`.
+
+    Arguments:
+        params: model.state_dict(), model.named_parameters() or model.parameters().
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: `params` are no tensors.
+        HorovodInternalError: a lost rank, or no `init`.
+
     """
     named = _named(params)
     for name, tensor in named:
@@ -57,7 +67,18 @@ def broadcast_object(
     name: str | None = None,
     process_set: ProcessSet = global_process_set,
 ) -> Any:
-    """Return the object of the root rank on every rank; pickled by cloudpickle."""
+    """Return the object of the root rank on every rank; pickled by cloudpickle.
+
+    Arguments:
+        obj: anything that cloudpickle can pickle.
+        root_rank: the rank whose value counts; a global rank, also in a process set.
+        name: what ranks match the call by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        HorovodInternalError: a lost rank, or no `init`.
+
+    """
     return objects.broadcast_object(obj, root_rank, name, process_set)
 
 
@@ -67,5 +88,15 @@ def allgather_object(
     *,
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
-    """Return the objects of all ranks in rank order; pickled by cloudpickle."""
+    """Return the objects of all ranks in rank order; pickled by cloudpickle.
+
+    Arguments:
+        obj: anything that cloudpickle can pickle.
+        name: what ranks match the call by; without one they match by order.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        HorovodInternalError: a lost rank, or no `init`.
+
+    """
     return objects.allgather_object(obj, name, process_set)

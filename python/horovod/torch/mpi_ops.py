@@ -98,6 +98,17 @@ def init(*args: Any, **kwargs: Any) -> None:
 
     Rank and size come from the launcher (horovodrun, torchrun, mpirun, srun); without one the job
     has one process. Blocks until all ranks have come.
+
+    Arguments:
+        *args: as follows, by position.
+        **kwargs: `comm`, which processes form the job: None for all, a communicator of mpi4py, or
+            ranks of MPI_COMM_WORLD; `process_sets`: ProcessSet objects to register, the same on
+            every rank, or "dynamic", which allows add_process_set later.
+
+    Raises:
+        ValueError: ranks that were given different process sets, or sets that are no sets of ranks.
+        HorovodInternalError: ranks did not come in time.
+
     """
     if not basics.is_initialized():
         handles.pending.clear()
@@ -118,6 +129,13 @@ def join(device: int = -1) -> int:
 
     Meanwhile it takes part in the allreduces of the others with zeros. Returns the rank that joined
     last. The device is of no consequence: zeros are given from the one that was used last.
+
+    Arguments:
+        device: accepted, without effect.
+
+    Raises:
+        HorovodInternalError: a lost rank, or no `init`.
+
     """
     del device
     handles.take_number()
@@ -125,7 +143,16 @@ def join(device: int = -1) -> int:
 
 
 def barrier(process_set: ProcessSet = global_process_set) -> None:
-    """Wait until all ranks of the set are here."""
+    """Wait until all ranks of the set are here.
+
+    Arguments:
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: a process set that this rank is not in.
+        HorovodInternalError: a lost rank, or no `init`.
+
+    """
     handles.take_number()
     _native.barrier(registered_id(process_set), None)
 

@@ -34,6 +34,16 @@ class ShardedOptimizer(torch.optim.Optimizer):
     Parameters must be equal on all ranks (see hvd.broadcast_parameters); one without a gradient
     counts as having a gradient of zeros. Gradients stay as the ranks computed them: clip with
     clip_grad_norm_ of this class. GradScaler and lr schedulers are used as ever.
+
+    Arguments:
+        optimizer: an optimizer, or a class of optimizers.
+        params: for a class: the parameters, or groups of them.
+        op: Average or Sum.
+        process_set: the ranks that take part, all of which must call this.
+
+    Raises:
+        ValueError: an option that is refused.
+
     """
 
     def __init__(

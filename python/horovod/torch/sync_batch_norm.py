@@ -26,6 +26,15 @@ class SyncBatchNorm(_BatchNorm):
     """A batch normalization whose mean and variance are those of the whole batch of all ranks.
 
     Takes the place of BatchNorm1d, 2d and 3d. Outside of training it is an ordinary one.
+
+    Arguments:
+        num_features: channels: the second dimension of the input.
+        eps: added to the variance.
+        momentum: weight of the new batch in the running statistics; None: their plain
+            average.
+        affine: learn a scale and a shift per channel.
+        track_running_stats: keep statistics for evaluation.
+
     """
 
     def __init__(

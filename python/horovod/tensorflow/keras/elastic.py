@@ -29,7 +29,13 @@ from horovod._keras.elastic import run
 
 
 class KerasState(_impl.KerasStateImpl):
-    """The state of a model and of its optimizer, and any values given by name."""
+    """The state of a model and of its optimizer, and any values given by name.
+
+    Arguments:
+        model: must be built.
+        optimizer: default: that of the model.
+
+    """
 
     def __init__(self, model: Any, optimizer: Any = None, **kwargs: Any) -> None:
         """Track a model that is built; default: the optimizer that it was compiled with."""
@@ -37,7 +43,13 @@ class KerasState(_impl.KerasStateImpl):
 
 
 class CommitStateCallback(_impl.CommitStateCallbackImpl, tf.keras.callbacks.Callback):
-    """Commits the state every `batches_per_commit` batches, and at the end of an epoch."""
+    """Commits the state every `batches_per_commit` batches, and at the end of an epoch.
+
+    Arguments:
+        state: the elastic state.
+        batches_per_commit: commit after so many batches; also at the end of each epoch.
+
+    """
 
     def __init__(self, state: Any, batches_per_commit: int = 1) -> None:
         """Put it after the callbacks that change the state."""
@@ -45,7 +57,12 @@ class CommitStateCallback(_impl.CommitStateCallbackImpl, tf.keras.callbacks.Call
 
 
 class UpdateBatchStateCallback(_impl.UpdateBatchStateCallbackImpl, tf.keras.callbacks.Callback):
-    """Keeps `state.batch`, and shortens the epoch that goes on after a reset."""
+    """Keeps `state.batch`, and shortens the epoch that goes on after a reset.
+
+    Arguments:
+        state: the elastic state.
+
+    """
 
     def __init__(self, state: Any) -> None:
         """Take a state with the attribute batch."""
@@ -53,7 +70,12 @@ class UpdateBatchStateCallback(_impl.UpdateBatchStateCallbackImpl, tf.keras.call
 
 
 class UpdateEpochStateCallback(_impl.UpdateEpochStateCallbackImpl, tf.keras.callbacks.Callback):
-    """Keeps `state.epoch`."""
+    """Keeps `state.epoch`.
+
+    Arguments:
+        state: the elastic state.
+
+    """
 
     def __init__(self, state: Any) -> None:
         """Take a state with the attribute epoch."""

@@ -28,5 +28,10 @@ __all__ = ["ElasticSampler", "ObjectState", "State", "TorchState", "run"]
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a training function whose first argument is its state; it is called again after a reset."""
+    """Wrap a training function whose first argument is its state; it is called again after a reset.
+
+    Arguments:
+        func: its first argument is the state.
+
+    """
     return run_fn(func, World(shutdown, init))

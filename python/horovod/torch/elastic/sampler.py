@@ -20,6 +20,12 @@ class ElasticSampler(Sampler[int]):
 
     Part of an elastic state: after a reset the samples that are left are split anew. Call
     `record_batch` after each batch, commit now and then, and `set_epoch` at the end of an epoch.
+
+    Arguments:
+        dataset: what the indices count.
+        shuffle: in an order that the seed and the epoch decide.
+        seed: the same on all ranks.
+
     """
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int = 0) -> None:

@@ -134,6 +134,11 @@ class TorchState(ObjectState):
 
     Arguments become attributes. Modules, optimizers, learning rate schedulers and ElasticSamplers are
     kept by handlers, which copy them in memory; all else as ObjectState does.
+
+    Arguments:
+        model: must be built.
+        optimizer: default: that of the model.
+
     """
 
     def __init__(
