@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -22,16 +23,18 @@ class PlainDirectory final : public Directory {
  public:
   std::optional<SlotIdentity> identify(uint32_t slot) override {
     if (gone.count(slot) > 0) return std::nullopt;
-    return SlotIdentity{slot, false, wire::Kind::kAllreduce, std::make_shared<int>(0)};
+    return SlotIdentity{slot, false, wire::Kind::kAllreduce, std::make_shared<negotiate::Slot>()};
   }
-  void* local_operation(uint32_t index) override {
-    return reinterpret_cast<void*>(static_cast<uintptr_t>(index) + 1);
-  }
+  LocalOperation* local_operation(uint32_t index) override { return &operations_[index]; }
   uint32_t version() const override { return table_version; }
   void saw_view(int, uint32_t) override {}
 
   uint32_t table_version = 0;
   std::set<uint32_t> gone;  // slots that nobody can name any more
+
+ private:
+  struct PlainOperation final : LocalOperation {};
+  std::map<uint32_t, PlainOperation> operations_;
 };
 
 // Two ranks of one process: streams that the test writes, and an Order for each reader.
