@@ -14,8 +14,8 @@ namespace hvd::net {
 #define HVD_VECTOR __attribute__((target("avx2,aes,pclmul,vaes,vpclmulqdq")))
 #define HVD_VECTOR_INLINE HVD_VECTOR __attribute__((always_inline)) inline
 
-constexpr size_t kBlock = 16, kBlocks = 16, kPairs = kBlocks / 2, kChunk = kBlock * kBlocks;
-constexpr int kRounds = 10;
+inline constexpr size_t kBlock = 16, kBlocks = 16, kPairs = kBlocks / 2, kChunk = kBlock * kBlocks;
+inline constexpr int kRounds = 10;
 
 struct Schedule {
   __m256i rounds[kRounds + 1];  // each key twice
