@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <thread>
+#include <vector>
+
 #include "tests/unit/net/sockets.h"
 
 namespace hvd::net {
@@ -103,6 +106,38 @@ TEST_F(TlsStreamTest, KeepsTheOrderWhenOffersShrinkAndGrow) {
   }));
 
   EXPECT_TRUE(out == text);
+}
+
+// One sends and one receives at each end, from the first message of TLS on.
+TEST_F(TlsStreamTest, SendsAndReceivesOnThreadsOfTheirOwn) {
+  TlsEnds ends = make_tls_ends();
+  const std::string text = pattern(2 << 20);
+  const auto send_all = [&text](Stream& stream) {
+    const Deadline deadline = test::patience();
+    for (size_t sent = 0; sent < text.size() && !deadline.passed();) {
+      const auto taken = send_text(stream, std::string_view(text).substr(sent, 100000));
+      ASSERT_TRUE(taken) << taken.status().message();
+      sent += *taken;
+      if (*taken == 0) std::this_thread::yield();
+    }
+  };
+  const auto receive_all = [&text](Stream& stream) {
+    const Deadline deadline = test::patience();
+    std::string out;
+    while (out.size() < text.size() && !deadline.passed()) {
+      const auto got = receive_into(stream, out);
+      ASSERT_TRUE(got) << got.status().message();
+      if (*got == 0) std::this_thread::yield();
+    }
+    EXPECT_TRUE(out == text);
+  };
+  std::vector<std::jthread> threads;
+
+  for (Stream* end : {ends.client.get(), ends.server.get()}) {
+    threads.emplace_back([&send_all, end] { send_all(*end); });
+    threads.emplace_back([&receive_all, end] { receive_all(*end); });
+  }
+  threads.clear();
 }
 
 TEST_F(TlsStreamTest, ShowsNothingOfTheBytesOnTheWire) {
