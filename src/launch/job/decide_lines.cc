@@ -1,8 +1,11 @@
 #include "launch/job/decide_lines.h"
 
+#include <algorithm>
+
 #include "base/json_text.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "launch/options/options.h"
 
 namespace hvd::launch {
 namespace {
