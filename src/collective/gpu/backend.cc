@@ -173,7 +173,6 @@ Status GpuBackend::look_at(Entry& entry, bool& moved) {
 
 void GpuBackend::report(std::vector<Work*>& done, bool& moved) {
   while (!entries_.empty() && entries_.front().is_over) {
-    for (void* memory : entries_.front().scratch) (void)device::free_memory(memory);
     done.push_back(entries_.front().work);
     entries_.pop_front();
     moved = true;
@@ -197,16 +196,9 @@ void GpuBackend::abandon() {
                                    std::all_of(streams.nccl.begin(), streams.nccl.end(), is_idle)))
       sched_yield();
   }
-  // A stream that hangs would hang whoever frees memory of its device: then it is left.
-  const bool hangs = deadline.passed();
-  for (Entry& entry : entries_) {
-    for (void* memory : entry.scratch) {
-      if (!hangs) (void)device::free_memory(memory);
-    }
-  }
   for (auto& [device, streams] : streams_) {
     for (StreamScratch& scratch : streams.scratch) {
-      if (hangs) scratch.forget();
+      if (deadline.passed()) scratch.forget();
     }
   }
   entries_.clear();

@@ -66,7 +66,7 @@ class GpuBackend final : public Backend {
     LaunchPlan plan;
     bool is_launching = false;
     device::Event done;
-    std::vector<void*> scratch;  // device memory
+    StreamScratch* scratch = nullptr;
   };
 
   struct Streams {
@@ -83,11 +83,10 @@ class GpuBackend final : public Backend {
   Status answer(Route& route, const Work& work) HVD_REQUIRES(engine_role);
   Status begin_staging(Work& work);
   Status begin_nccl(Work& work, Route& route) HVD_REQUIRES(engine_role);
-  Status replace_missing(Entry& entry, std::vector<Call>& calls);
-  Status copy_overlapping(Entry& entry, Work& work);
+  Status replace_missing(Entry& entry, std::vector<Call>& calls) HVD_REQUIRES(engine_role);
+  Status copy_overlapping(Entry& entry, Work& work) HVD_REQUIRES(engine_role);
   Status run_kernels(const Entry& entry, const std::vector<KernelStep>& steps);
   Status launch(Entry& entry) HVD_REQUIRES(engine_role);
-  Result<void*> scratch(Entry& entry, uint64_t bytes);
   Status note_launched(Entry& entry);
   Status look_at(Entry& entry, bool& moved) HVD_REQUIRES(engine_role);
   void report(std::vector<Work*>& done, bool& moved);

@@ -94,23 +94,17 @@ Status GpuBackend::begin_staging(Work& work) {
   return Status::ok();
 }
 
-Result<void*> GpuBackend::scratch(Entry& entry, uint64_t bytes) {
-  HVD_TRY_ASSIGN(void* const memory, device::alloc_memory(device_of(*entry.work), bytes));
-  entry.scratch.push_back(memory);
-  return memory;
-}
-
 // A member that has joined has no buffers: it sends zeros and drops what comes.
 Status GpuBackend::replace_missing(Entry& entry, std::vector<Call>& calls) {
   for (Call& call : calls) {
     if (call.kind != CallKind::kAllReduce || (call.in != nullptr && call.out != nullptr)) continue;
     const uint64_t bytes = call.count * sizeof(double);  // the widest element
-    HVD_TRY_ASSIGN(void* const memory, scratch(entry, bytes));
+    HVD_TRY_ASSIGN(std::byte* const memory, entry.scratch->take(bytes));
     if (call.in == nullptr) {
       HVD_TRY(entry.stream->zero(memory, bytes));
-      call.in = static_cast<const std::byte*>(memory);
+      call.in = memory;
     }
-    if (call.out == nullptr) call.out = static_cast<std::byte*>(memory);
+    if (call.out == nullptr) call.out = memory;
   }
   return Status::ok();
 }
@@ -118,9 +112,9 @@ Status GpuBackend::replace_missing(Entry& entry, std::vector<Call>& calls) {
 Status GpuBackend::copy_overlapping(Entry& entry, Work& work) {
   for (Exchange& x : work.exchanges) {
     if (!must_copy_input(x, options_.me)) continue;
-    HVD_TRY_ASSIGN(void* const memory, scratch(entry, input_bytes(x)));
+    HVD_TRY_ASSIGN(std::byte* const memory, entry.scratch->take(input_bytes(x)));
     HVD_TRY(entry.stream->copy(memory, x.in, input_bytes(x)));
-    x.in = static_cast<const std::byte*>(memory);
+    x.in = memory;
   }
   return Status::ok();
 }
@@ -134,6 +128,8 @@ Status GpuBackend::begin_nccl(Work& work, Route& route) {
   entry.work = &work;
   entry.route = &route;
   entry.stream = &streams->nccl[number];
+  entry.scratch = &streams->scratch[number];
+  entry.scratch->restart();
   if (work.use != nullptr && work.use->ready.is_set())
     HVD_TRY(work.use->ready.hold_back(entry.stream->handle()));
   HVD_TRY(copy_overlapping(entry, work));
@@ -142,8 +138,7 @@ Status GpuBackend::begin_nccl(Work& work, Route& route) {
   };
   entry.plan = plan_in(nullptr);
   if (entry.plan.scratch_bytes > 0) {
-    HVD_TRY_ASSIGN(std::byte* const scratch,
-                   streams->scratch[number].reserve(entry.plan.scratch_bytes));
+    HVD_TRY_ASSIGN(std::byte* const scratch, entry.scratch->take(entry.plan.scratch_bytes));
     entry.plan = plan_in(scratch);
   }
   HVD_TRY(launch(entry));
@@ -177,7 +172,7 @@ Status GpuBackend::note_launched(Entry& entry) {
   HVD_TRY_ASSIGN(entry.done, device::Event::take(device_of(*entry.work)));
   HVD_TRY(entry.done.record(entry.stream->handle()));
   const bool may_end_now = options_.async_completion && entry.work->use != nullptr;
-  if (!may_end_now || !entry.scratch.empty()) return Waker::wake_after(waker_, *entry.stream);
+  if (!may_end_now) return Waker::wake_after(waker_, *entry.stream);
   entry.work->use->done = std::move(entry.done);
   entry.is_over = true;
   return Status::ok();

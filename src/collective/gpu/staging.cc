@@ -1,12 +1,16 @@
 #include "collective/gpu/staging.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hvd::collective::gpu {
 
 Status StagingMemory::reserve(uint64_t bytes, uint64_t turns) {
   if (memory.bytes() >= bytes * turns) return Status::ok();
-  HVD_TRY_ASSIGN(memory, device::PinnedMemory::make(bytes * turns));
+  const uint64_t wanted = std::max<uint64_t>(bytes * turns, memory.bytes() / 2 * 3);
+  HVD_TRY_ASSIGN(device::PinnedMemory larger, device::PinnedMemory::make(wanted));
+  // Not freed now: the driver would wait for the device, and with it for peers.
+  outgrown.push_back(std::exchange(memory, std::move(larger)));
   return Status::ok();
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <memory>
+#include <vector>
 
 #include "collective/gpu/host_lane.h"
 #include "collective/gpu/staging_parts.h"
@@ -17,6 +18,7 @@ namespace hvd::collective::gpu {
 // Kept between works: pinning memory takes long.
 struct StagingMemory {
   device::PinnedMemory memory;
+  std::vector<device::PinnedMemory> outgrown;
 
   // Room for as many turns of `bytes` as staging uses.
   Status reserve(uint64_t bytes, uint64_t turns);
