@@ -29,7 +29,7 @@ class StreamScratch {
 
   // A work begins, and uses the memory of those before it.
   void restart() HVD_REQUIRES(engine_role) { used_ = 0; }
-  // Stays as it is until restart().
+  // `bytes` is more than 0. Stays as it is until restart().
   Result<std::byte*> take(uint64_t bytes) HVD_REQUIRES(engine_role) {
     if (used_ + bytes > capacity_) {
       const uint64_t wanted = std::max(bytes, 2 * capacity_);  // so that few blocks are left behind
