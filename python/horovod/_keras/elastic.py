@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from horovod._core.basics import basics
-from horovod._core.elastic.variables import VariablesState
+from horovod._core.elastic.failures import is_bare_status, speaks_of_us
+from horovod._core.elastic.variables import VariablesState, optimizer_variables, own_copy
 from horovod._core.elastic.world import World
 from horovod._core.errors import HorovodInternalError
 from horovod._core.objects import broadcast_object
 from horovod.common.elastic import run_fn
 
 # What the frameworks make of a failed operation: an error of their own with our text in it.
-_OUR_TEXT = re.compile(r"\brank \d+\b|[Hh]orovod|has been shut down")
 _FRAMEWORK_FAILURES = {"UnknownError", "FailedPreconditionError", "JaxRuntimeError", "XlaRuntimeError"}
 
 
@@ -34,7 +33,8 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return func(*args, **kwargs)
         except Exception as error:
-            if type(error).__name__ in _FRAMEWORK_FAILURES and _OUR_TEXT.search(str(error)):
+            is_of_framework = type(error).__name__ in _FRAMEWORK_FAILURES or is_bare_status(error)
+            if is_of_framework and speaks_of_us(error):
                 raise HorovodInternalError(str(error)) from error
             raise
 
@@ -64,11 +64,7 @@ class KerasStateImpl(VariablesState):
             build(self.model.trainable_variables)
 
     def _variables(self) -> list[Any]:
-        variables = list(self.model.variables)
-        if self.optimizer is not None:
-            of = self.optimizer.variables
-            variables += list(of() if callable(of) else of)
-        return variables
+        return [*self.model.variables, *optimizer_variables(self.optimizer)]
 
     def _read(self) -> list[Any]:
         # The trainer of JAX keeps the values to itself during an epoch.
@@ -90,7 +86,7 @@ class KerasStateImpl(VariablesState):
             if self._backend.in_graph():
                 variable.load(array, self._backend.session())
             else:
-                variable.assign(array)
+                variable.assign(own_copy(array))
 
 
 def _array(variable: Any) -> Any:

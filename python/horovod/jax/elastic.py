@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from horovod._core.basics import basics
+from horovod._core.elastic.failures import is_bare_status, speaks_of_us
 from horovod._core.elastic.shares import ElasticIndices
 from horovod._core.elastic.variables import VariablesState
 from horovod._core.elastic.world import World
@@ -32,8 +32,6 @@ from horovod._core.objects import broadcast_object
 from horovod.common.elastic import ObjectState, State, run_fn
 
 __all__ = ["ElasticIndices", "JaxState", "ObjectState", "State", "run"]
-
-_OUR_TEXT = re.compile(r"\brank \d+\b|[Hh]orovod|has been shut down")
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,8 +47,9 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
         try:
             # What is computed may still fail: nothing is left under way when the function has returned.
             return jax.block_until_ready(func(*args, **kwargs))
-        except jax.errors.JaxRuntimeError as error:
-            if _OUR_TEXT.search(str(error)):
+        except (jax.errors.JaxRuntimeError, ValueError) as error:
+            is_of_runtime = isinstance(error, jax.errors.JaxRuntimeError) or is_bare_status(error)
+            if is_of_runtime and speaks_of_us(error):
                 raise HorovodInternalError(str(error)) from error
             raise
 

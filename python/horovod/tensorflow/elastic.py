@@ -20,8 +20,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from horovod._core.elastic.failures import speaks_of_us
 from horovod._core.elastic.shares import ElasticIndices
-from horovod._core.elastic.variables import VariablesState
+from horovod._core.elastic.variables import VariablesState, optimizer_variables, own_copy
 from horovod._core.elastic.world import World
 from horovod._core.errors import HorovodInternalError
 from horovod.common.elastic import ObjectState, State, run_fn
@@ -61,7 +62,7 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return func(*args, **kwargs)
         except _FAILURES as error:
-            if "Horovod" not in str(error):
+            if not speaks_of_us(error):
                 raise
             raise HorovodInternalError(str(error)) from error
 
@@ -100,7 +101,7 @@ class _VariablesState(VariablesState):
             if self._session is not None:
                 variable.load(array, self._session)
             else:
-                variable.assign(array)
+                variable.assign(own_copy(array))
 
 
 class TensorFlowState(_VariablesState):
@@ -151,18 +152,11 @@ class TensorFlowKerasState(_VariablesState):
         self.save()
 
     def _variables(self) -> list[Any]:
-        return [*self.model.variables, *_optimizer_variables(self.optimizer)]
+        return [*self.model.variables, *optimizer_variables(self.optimizer)]
 
 
 def _is_built(model: Any) -> bool:
     return bool(getattr(model, "built", True))
-
-
-def _optimizer_variables(optimizer: Any) -> list[Any]:
-    if optimizer is None:
-        return []
-    variables = optimizer.variables
-    return list(variables() if callable(variables) else variables)
 
 
 def _build_optimizer(optimizer: Any, model: Any) -> None:

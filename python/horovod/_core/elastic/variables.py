@@ -49,6 +49,26 @@ def copy_arrays(mine: Sequence[Any] | None, given: Sequence[Any]) -> list[Any]:
     return copies
 
 
+def own_copy(array: Any) -> Any:
+    """Return what may be given away: frameworks take over the memory of an array if its place suits them.
+
+    A variable that was set to the copy of a commit itself would then change that copy in its next step.
+    """
+    return np.array(array, order="C", copy=True)
+
+
+def optimizer_variables(optimizer: Any) -> list[Any]:
+    """Return all variables of an optimizer of Keras; Keras 2 does not count the learning rate among them."""
+    if optimizer is None:
+        return []
+    found = optimizer.variables
+    variables = list(found() if callable(found) else found)
+    rate = getattr(optimizer, "learning_rate", None)
+    if hasattr(rate, "assign") and not any(variable is rate for variable in variables):
+        variables.append(rate)
+    return variables
+
+
 def broadcast_arrays(arrays: Sequence[Any], root: int) -> list[Any]:
     """Return the arrays of the root, which other ranks need not know the number and forms of."""
     is_root = _native.rank() == root
