@@ -6,10 +6,12 @@ framework, so that a worker starts quickly.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
 
+import pytest
 from job import Ended, horovodrun, run, write_script
 
 LIMIT_SECONDS = 120
@@ -154,3 +156,43 @@ def test_a_killed_worker_is_replaced_where_the_job_needs_it(tmp_path):
 
     assert_ended_well(job, 3)
     assert "signal 9" in job.output, job.output
+
+
+RESETS = """
+import sys
+from pathlib import Path
+
+from horovod._core.basics import basics as hvd
+from horovod._core.elastic.world import World
+from horovod._core.integers import allgather_integers
+from horovod._core.process_sets import global_process_set
+
+hvd.init()
+world = World(hvd.shutdown, hvd.init)
+world.begin()
+count = int(sys.argv[1])
+for number in range(1, count + 1):
+    world()
+    assert allgather_integers([hvd.rank()], global_process_set, "all") == [[0], [1], [2]]
+    if number in (count // 10, count):
+        status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+        descriptors = len(list(Path("/proc/self/fd").iterdir()))
+        print("kept", status["VmRSS"].split()[0], descriptors, status["Threads"].strip(), flush=True)
+"""
+
+
+@pytest.mark.soak
+def test_a_thousand_resets_in_one_process_leave_no_trace(tmp_path):
+    count = int(os.environ.get("HVD_ELASTIC_RESETS", "1000"))
+    script = write_script(tmp_path, RESETS)
+
+    job = run([horovodrun(), "-np", "3", "--min-np", "3", sys.executable, script, str(count)], 3600)
+
+    assert job.code == 0, job.output
+    kept = [tuple(map(int, numbers)) for numbers in re.findall(r"kept (\d+) (\d+) (\d+)", job.output)]
+    assert len(kept) == 6, job.output
+    early = tuple(max(column) for column in zip(*kept[:3], strict=True))
+    late = tuple(max(column) for column in zip(*kept[3:], strict=True))
+    assert late[0] < early[0] * 1.1, kept
+    assert late[1:] == early[1:], kept
+    assert f"{count} resets, " in job.output, job.output
