@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -84,3 +85,26 @@ def run_job(
     """Run a program with horovodrun."""
     script = write_script(folder, text)
     return run([horovodrun(), "-np", str(size), sys.executable, script], limit_seconds, **variables)
+
+
+# Runs programs one after the other in the same processes: a framework is imported once.
+SEVERAL = """
+import json, os, runpy, sys
+from horovod._core.basics import basics
+for program, arguments in json.loads(sys.argv[1]):
+    sys.argv = [program, *arguments]
+    sys.path.insert(0, os.path.dirname(program))
+    runpy.run_path(program, run_name="__main__")
+    sys.path.pop(0)
+    basics.shutdown()
+    print("ended:", os.path.basename(program), flush=True)
+"""
+
+
+def run_several(
+    size: int, programs: list[tuple[Path, list[str]]], limit_seconds: float = LIMIT_SECONDS, **variables: str
+) -> Ended:
+    """Run programs in one job, each of which begins with hvd.init(); ranks print "ended: NAME" after each."""
+    listed = json.dumps([(str(program), arguments) for program, arguments in programs])
+    command = [horovodrun(), "-np", str(size), sys.executable, "-c", SEVERAL, listed]
+    return run(command, limit_seconds, **variables)

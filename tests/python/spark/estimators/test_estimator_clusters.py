@@ -19,7 +19,7 @@ needs_connect = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize(
-    "master", ["local-cluster[2,1,1024]", pytest.param("connect", marks=[pytest.mark.slow, needs_connect])]
+    "master", ["local-cluster[2,1,1024]", pytest.param("connect", marks=[pytest.mark.soak, needs_connect])]
 )
 def test_an_estimator_fits_predicts_and_is_saved(master, tmp_path):
     ended = subprocess.run(

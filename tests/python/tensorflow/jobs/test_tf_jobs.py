@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from job import horovodrun, run, run_job
+from job import horovodrun, run, run_job, run_several
 
 ROOT = Path(__file__).resolve().parents[4]
 EXAMPLES = ROOT / "examples"
@@ -114,8 +114,6 @@ print("agreed", hvd.rank())
 
 PROGRAMS = [
     ("tensorflow/tensorflow1_mnist_style.py", {}, ["--steps", "20"]),
-    ("tensorflow/gradient_tape.py", {}, ["--steps", "20"]),
-    ("tensorflow/synthetic_benchmark.py", {}, ["--small", "--iterations", "2", "--batches", "2"]),
     ("keras/fit.py", {"KERAS_BACKEND": "tensorflow"}, ["--epochs", "2"]),
     ("keras/fit.py", {"KERAS_BACKEND": "torch"}, ["--epochs", "2"]),
     ("keras/fit.py", {"KERAS_BACKEND": "jax"}, ["--epochs", "2"]),
@@ -137,6 +135,19 @@ def test_examples(program, variables, arguments, tmp_path):
 
     assert done.code == 0, done.output
     assert "done" in done.output
+
+
+def test_eager_examples():
+    programs = [
+        (EXAMPLES / "tensorflow/gradient_tape.py", ["--steps", "20"]),
+        (EXAMPLES / "tensorflow/synthetic_benchmark.py", ["--small", "--iterations", "2", "--batches", "2"]),
+    ]
+
+    done = run_several(2, programs, limit_seconds=LIMIT_SECONDS, **QUIET)
+
+    assert done.code == 0, done.output
+    assert done.output.count("ended: ") == 2 * len(programs), done.output
+    assert done.output.count("done") == len(programs), done.output
 
 
 RUN_PAGE = """
