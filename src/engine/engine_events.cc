@@ -1,6 +1,7 @@
 // What other threads and other ranks tell the engine: hvd-watch, hvd-net, and whoever receives the
 // messages of other hosts.
 #include "base/text.h"
+#include "engine/drive/driver.inc.h"
 #include "engine/engine.h"
 #include "engine/health/rank_text.h"
 

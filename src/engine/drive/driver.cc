@@ -8,32 +8,6 @@ void Driver::ring_sleepers() {
   for (Channel* channel : view_.sets.open_channels()) channel->ring();
 }
 
-void Driver::give_role_back() {
-  view_.role.give_back();
-  view_.waiters.notify_if_any();
-  if (HVD_UNLIKELY(job().header().parked.load(std::memory_order_seq_cst) != 0))
-    view_.sets.global().ring();
-}
-
-void Driver::leave() {
-  for (;;) {
-    const uint64_t seen = view_.pending.submitted();
-    bool wake = false;
-    if (HVD_UNLIKELY(seen != view_.pending.finished())) {
-      const StepResult result = step_all(Channel::Effort::kAllSmall);
-      wake = view_.pending.any_background() ||
-             (result == StepResult::kLargeWaiting && view_.waiting.has_idle_cores() &&
-              view_.surroundings.settings.progress != ProgressPolicy::kWaiter);
-    }
-    give_role_back();
-    if (HVD_UNLIKELY(wake)) job().wake_background(job().rank());
-    // Another thread that submitted while we held the role relied on us.
-    if (HVD_LIKELY(view_.pending.submitted(std::memory_order_seq_cst) == seen) ||
-        !view_.role.try_take())
-      return;
-  }
-}
-
 StepResult Driver::step_all(Channel::Effort effort) {
   const bool pumped = pump();
   StepResult result = StepResult::kNothing;
