@@ -48,7 +48,7 @@ def _run_until_done(train: Callable[[], Any], reset: Callable[[], Any], state: A
                 state.on_reset()
             _sync(state, skip_sync)
             # The launcher must know who has the state: without any of these there is nothing to go on from.
-            news.report(news.REPORT_COMMITTED, state.commits if isinstance(state, State) else 1)
+            news.report(news.REPORT_COMMITTED, state.count_commits() if isinstance(state, State) else 1)
             result = train()
         except HorovodInternalError:
             state.restore()

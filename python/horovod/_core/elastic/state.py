@@ -94,8 +94,7 @@ class State:
 
     # ---- for the loop around the training function
 
-    @property
-    def commits(self) -> int:
+    def count_commits(self) -> int:
         """How many commits lie behind the state that this worker has."""
         return self._claim.commit
 
