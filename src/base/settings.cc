@@ -76,15 +76,6 @@ constexpr std::string_view kCpuOperations[] = {"auto", "native", "mpi", "gloo", 
 constexpr std::string_view kBooleans[] = {"true", "false", "1", "0"};
 
 constexpr Row kEngineRows[] = {
-    integer(
-        "HOROVOD_FUSION_THRESHOLD", kNotNegative, "134217728",
-        "Bytes of the original's fusion buffer. No effect: tensors are never copied together here.",
-        [](Settings& s, const Value& v) { s.fusion_threshold_bytes = v.integer; }),
-    decimal(
-        "HOROVOD_CYCLE_TIME", kDecimalNotNegative, "1",
-        "Milliseconds between two cycles of the original; operations are agreed on when they come, "
-        "so it never delays one.",
-        [](Settings& s, const Value& v) { s.cycle_time_ms = v.decimal; }),
     integer("HOROVOD_CACHE_CAPACITY", {.least = 0, .most = UINT32_MAX}, "1024",
             "Agreed operations that each process set remembers; 0 turns the response cache off.",
             [](Settings& s, const Value& v) { s.cache_capacity = v.integer; }),
@@ -301,11 +292,7 @@ constexpr Row kPythonRows[] = {
     text("HOROVOD_SPARK_DEVICES", "GPUs that Spark has given to a task; set by `horovod.spark`."),
 };
 
-// Knobs of the original. Scripts that set them keep working, and a typo in them is still found.
-constexpr Row kCompatibilityRows[] = {
-    flag("HOROVOD_HIERARCHICAL_ALLREDUCE", "No effect: levels are chosen from the topology."),
-    flag("HOROVOD_HIERARCHICAL_ALLGATHER", "No effect: levels are chosen from the topology."),
-    flag("HOROVOD_TORUS_ALLREDUCE", "No effect: levels are chosen from the topology."),
+constexpr Row kGpuRows[] = {
     integer("HOROVOD_NUM_NCCL_STREAMS", {.least = 1, .most = 64}, "1",
             "Streams, each with a communicator, that operations on GPU tensors take in turn.",
             [](Settings& s, const Value& v) { s.nccl_streams = v.integer; }),
@@ -318,6 +305,23 @@ constexpr Row kCompatibilityRows[] = {
          [](Settings& s, const Value& v) { s.async_completion = v.on; }),
     text("HOROVOD_CUDA_LIB", "File of the GPU driver, instead of libcuda.so.1."),
     text("HOROVOD_NCCL_LIB", "File of NCCL, instead of the libnccl.so.2 that is loaded or found."),
+};
+
+// Knobs of the original that change nothing here. Scripts that set them keep working, and a typo in
+// them is still found. The launcher says of their options what they are.
+constexpr Row kIgnoredRows[] = {
+    integer(
+        "HOROVOD_FUSION_THRESHOLD", kNotNegative, "134217728",
+        "Bytes of the original's fusion buffer. No effect: tensors are never copied together here.",
+        [](Settings& s, const Value& v) { s.fusion_threshold_bytes = v.integer; }),
+    decimal(
+        "HOROVOD_CYCLE_TIME", kDecimalNotNegative, "1",
+        "Milliseconds between two cycles of the original; operations are agreed on when they come, "
+        "so it never delays one.",
+        [](Settings& s, const Value& v) { s.cycle_time_ms = v.decimal; }),
+    flag("HOROVOD_HIERARCHICAL_ALLREDUCE", "No effect: levels are chosen from the topology."),
+    flag("HOROVOD_HIERARCHICAL_ALLGATHER", "No effect: levels are chosen from the topology."),
+    flag("HOROVOD_TORUS_ALLREDUCE", "No effect: levels are chosen from the topology."),
     on_off("HOROVOD_DISABLE_NVTX_RANGES", "0", "No effect: NVTX is not used."),
     integer("HOROVOD_ADASUM_MPI_CHUNK_SIZE", kNotNegative, "1073741824",
             "No effect: Adasum does not send through MPI."),
@@ -342,7 +346,8 @@ constexpr Group kTable[] = {
     {"Launcher", kLauncherRows},
     {"MPI", kMpiRows},
     {"Python package", kPythonRows},
-    {"Accepted for compatibility", kCompatibilityRows},
+    {"GPUs", kGpuRows},
+    {"Accepted, without effect", kIgnoredRows},
 };
 
 Result<Value> parse_value(const Row& row, const std::string& given) {

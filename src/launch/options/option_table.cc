@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/near_word.h"
+#include "base/settings.h"
 #include "base/text.h"
 
 namespace hvd::launch {
@@ -21,9 +22,12 @@ constexpr std::string_view kSsh = "ssh";
 constexpr std::string_view kController = "Who starts the workers";
 constexpr std::string_view kElastic = "Elastic training";
 
+// What the core accepts and ignores, by its own table (base/settings.cc): shown last, and as what
+// it is.
+constexpr std::string_view kWithoutEffect = "Accepted, without effect";
 constexpr std::array<std::string_view, 12> kGroups = {
     kGeneral,   kHosts,        kOutput,     kSsh,      kController, "Tuning",
-    "Timeline", "Stall check", "Libraries", "Logging", kElastic,    "Accepted, without effect"};
+    "Timeline", "Stall check", "Libraries", "Logging", kElastic,    kWithoutEffect};
 
 std::vector<OptionInfo> general_rows() {
   return {
@@ -183,13 +187,21 @@ std::string_view value_name_of(TunableKind kind) {
   return "N";
 }
 
+bool is_without_effect(std::string_view variable) {
+  static const std::vector<SettingInfo> settings = describe_settings();
+  return std::any_of(settings.begin(), settings.end(), [&](const SettingInfo& info) {
+    return info.name == variable && info.group == kWithoutEffect;
+  });
+}
+
 std::vector<OptionInfo> tunable_rows() {
   std::vector<OptionInfo> rows;
   for (const TunableInfo& tunable : tunable_table()) {
+    const auto group = is_without_effect(tunable.variable) ? kWithoutEffect : tunable.group;
     for (const TunableFlag& flag : tunable.flags) {
       const bool first = &flag == &tunable.flags.front();
       rows.push_back({.id = Id::kTunable,
-                      .group = tunable.group,
+                      .group = group,
                       .names = {flag.name},
                       .value_name = value_name_of(tunable.kind),
                       .help = first ? tunable.help : "turn it off",

@@ -13,14 +13,12 @@ constexpr std::string_view kTimeline = "Timeline";
 constexpr std::string_view kStall = "Stall check";
 constexpr std::string_view kLibrary = "Libraries";
 constexpr std::string_view kLogging = "Logging";
-// What the core accepts and ignores (base/settings.cc): shown last, and as what it is.
-constexpr std::string_view kWithoutEffect = "Accepted, without effect";
 
 std::vector<TunableInfo> tuning_rows() {
   return {
       {TunableId::kFusionThreshold,
        "fusion_threshold_mb",
-       kWithoutEffect,
+       kTuning,
        Kind::kMebibytes,
        {{"--fusion-threshold-mb"}},
        {"params", "fusion_threshold_mb"},
@@ -29,7 +27,7 @@ std::vector<TunableInfo> tuning_rows() {
        {0, 1 << 20}},
       {TunableId::kCycleTime,
        "cycle_time_ms",
-       kWithoutEffect,
+       kTuning,
        Kind::kDecimal,
        {{"--cycle-time-ms"}},
        {"params", "cycle_time_ms"},
@@ -45,7 +43,7 @@ std::vector<TunableInfo> tuning_rows() {
        "how many agreed operations are remembered; 0 turns the cache off"},
       {TunableId::kHierarchicalAllreduce,
        "hierarchical_allreduce",
-       kWithoutEffect,
+       kTuning,
        Kind::kSwitch,
        {{"--hierarchical-allreduce", true}, {"--no-hierarchical-allreduce", false}},
        {"params", "hierarchical_allreduce"},
@@ -53,7 +51,7 @@ std::vector<TunableInfo> tuning_rows() {
        "allreduce in two levels, inside the host and between hosts"},
       {TunableId::kHierarchicalAllgather,
        "hierarchical_allgather",
-       kWithoutEffect,
+       kTuning,
        Kind::kSwitch,
        {{"--hierarchical-allgather", true}, {"--no-hierarchical-allgather", false}},
        {"params", "hierarchical_allgather"},
@@ -61,7 +59,7 @@ std::vector<TunableInfo> tuning_rows() {
        "allgather in two levels"},
       {TunableId::kTorusAllreduce,
        "torus_allreduce",
-       kWithoutEffect,
+       kTuning,
        Kind::kSwitch,
        {{"--torus-allreduce", true}, {"--no-torus-allreduce", false}},
        {"params", "torus_allreduce"},
@@ -189,7 +187,7 @@ std::vector<TunableInfo> library_rows() {
        "start MPI without threads"},
       {TunableId::kNumNcclStreams,
        "num_nccl_streams",
-       kWithoutEffect,
+       kLibrary,
        Kind::kInteger,
        {{"--num-nccl-streams"}},
        {"library_options", "num_nccl_streams"},
