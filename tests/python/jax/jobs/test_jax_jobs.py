@@ -90,9 +90,12 @@ def test_several_local_devices_are_refused(tmp_path):
         1,
         """
 import jax, jax.numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
 import horovod.jax as hvd
 hvd.init()
-for way in (hvd.allreduce, jax.jit(hvd.allreduce), jax.pmap(hvd.allreduce), hvd.allgather):
+mesh, rows = Mesh(jax.devices(), ("rows",)), PartitionSpec("rows")
+mapped = jax.shard_map(hvd.allreduce, mesh=mesh, in_specs=rows, out_specs=rows)
+for way in (hvd.allreduce, jax.jit(hvd.allreduce), jax.pmap(hvd.allreduce), mapped, hvd.allgather):
     try:
         way(jnp.ones((2, 3)))
     except ValueError as error:
