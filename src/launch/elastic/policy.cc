@@ -85,6 +85,7 @@ Actions Policy::on_message(int32_t id, const elastic::ToLauncher& message, TimeP
 void Policy::note_report(Worker& worker, const elastic::Report& report, Actions& out) {
   if (report.kind == kReportCommitted) {
     worker.has_state = are_states_reported_ = true;
+    waited_at_.reset();
     // Before the first commit there is nothing that could be lost.
     if (report.number > 0) was_there_state_ = true;
   }
@@ -104,6 +105,7 @@ void Policy::note_ready(Worker& worker, const elastic::Ready& ready) {
   if (was_running && ready.why.empty() && !are_states_reported_) {
     worker.has_state = was_there_state_ = true;
   }
+  if (was_running && ready.why.empty()) waited_at_.reset();
   if (was_running) note_missed(worker, ready);
   worker.phase = Phase::kWaiting;
 }

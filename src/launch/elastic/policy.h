@@ -144,7 +144,9 @@ class Policy {
   bool has_slots_ = false;               // enough to start with, at some time
   std::optional<TimePoint> broken_at_;   // the newest world
   std::optional<TimePoint> waiting_at_;  // too few since then
-  std::optional<TimePoint> ended_at_;    // well; whoever remains has a moment
+  // The same before the newest world was formed, until that has shown to be one.
+  std::optional<TimePoint> waited_at_;
+  std::optional<TimePoint> ended_at_;  // well; whoever remains has a moment
   bool has_success_ = false;
   bool is_over_ = false;
   int failed_code_ = 1;  // what the job exits with if it fails

@@ -49,6 +49,9 @@ void Policy::blame_network(TimePoint now, Actions& out) {
 
 void Policy::give_up_host(const std::string& name, const std::string& why, TimePoint now,
                           Actions& out) {
+  // A world that never met was none: too few are there since before it. A host that comes back from
+  // its cool-down again and again does not keep a job from its end.
+  if (!waiting_at_) waiting_at_ = waited_at_;
   const double chance = std::uniform_real_distribution<double>(0, 1)(chance_);
   hosts_[name].cooldown.note_failure(now, limits_.cooldown, chance, false);
   causes_.push_back(why);

@@ -1,6 +1,7 @@
 // What follows from the roster at a time: who goes, whether a world can be formed, who is started,
 // whether the job is over.
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "launch/elastic/policy.h"
@@ -338,7 +339,7 @@ void Policy::form(std::vector<Candidate> all, TimePoint now, Actions& out) {
                    .reason = reason});
   }
   broken_at_.reset();
-  waiting_at_.reset();
+  waited_at_ = std::exchange(waiting_at_, std::nullopt);
   told_changes_ = 0;
   missed_.clear();
   causes_.clear();

@@ -11,7 +11,7 @@ namespace hvd::explore_elastic {
 namespace {
 
 // Far more than any of these jobs needs; one that gets here goes round in circles.
-constexpr int kMostSteps = 1000;
+constexpr int kMostSteps = 4000;
 constexpr int kPlainChoice = -1;
 
 // Of the events that happen by themselves the next in turn; time passes when nothing else can.

@@ -429,6 +429,29 @@ TEST(ElasticPolicy, EndsWithTheReasonWhenTooFewCanReachEachOther) {
                                          "1 on b did not reach the launcher"));
 }
 
+TEST(ElasticPolicy, AHostThatComesBackCutOffDoesNotKeepAJobFromItsEnd) {
+  Job job({.least = 2, .timeout = seconds(600), .cooldown = {.range = {{30, 60}}}},
+          {{"a", 1}, {"b", 1}});
+  job.ready({0, 1});
+  int32_t other = 1;
+  for (int round = 0; round < 20 && !job.end; ++round) {
+    job.take(job.policy.on_message(
+        0, elastic::Ready{.epoch = job.policy.epoch(), .why = "rank 1 did not come", .missed = {1}},
+        job.now));
+    job.back_from_init({other});
+    job.ends(other, 0);
+    job.pass(seconds(121));
+    if (job.end) break;
+    other = job.started.back().worker;
+    job.ready({other});
+  }
+
+  ASSERT_TRUE(job.end) << "each world that never met began the wait for workers anew";
+  EXPECT_LE(job.now - TimePoint{}, seconds(750));
+  EXPECT_THAT(job.end->reason, HasSubstr("only 1 of at least 2 workers"));
+  EXPECT_THAT(job.end->reason, HasSubstr("the network of host b does not carry the training"));
+}
+
 TEST(ElasticPolicy, OneThatDiedExplainsWhyItWasNotReached) {
   Job job({.least = 1, .cooldown = {.range = {{60, 60}}}}, {{"a", 1}, {"b", 2}});
   job.ready({0, 1, 2});
