@@ -81,7 +81,7 @@ bool Policy::may_more_come(TimePoint now) const {
     const Host& host = entry.second;
     if (host.slots == 0 || host.cooldown.is_for_good()) continue;
     const auto alive = std::count_if(workers_.begin(), workers_.end(), [&](const Worker& one) {
-      return is_alive(one) && one.host == name;
+      return is_alive(one) && !one.is_dismissed && one.host == name;  // who is told to go, goes
     });
     if (host.slots > alive + static_cast<int64_t>(host.left.size())) return true;
   }
