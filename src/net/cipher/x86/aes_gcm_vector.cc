@@ -162,7 +162,7 @@ class VectorAesGcm final : public AesGcm {
         loops_.seal(keys_, pass.counter, pass.hash, bytes.data(), bytes.size(), out);
     Tail tail;
     tail.count = bytes.size() - whole + 1;
-    std::memcpy(tail.bytes, bytes.data() + whole, tail.count - 1);
+    std::copy(bytes.begin() + static_cast<ptrdiff_t>(whole), bytes.end(), tail.bytes);
     tail.bytes[tail.count - 1] = last;
     finish_tail<Way::kSeal>(pass, tail);
     std::memcpy(out + whole, tail.bytes, tail.count);
@@ -187,7 +187,7 @@ class VectorAesGcm final : public AesGcm {
       wipe({out, count});
       return false;
     }
-    std::memcpy(out + whole, tail.bytes, tail.count - 1);
+    if (tail.count > 1) std::memcpy(out + whole, tail.bytes, tail.count - 1);
     last = tail.bytes[tail.count - 1];
     return true;
   }
