@@ -1,1 +1,0 @@
-"""What a reset costs: horovodrun with workers that die and come, torchrun with restarts beside it."""
