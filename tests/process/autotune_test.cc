@@ -69,7 +69,14 @@ std::vector<std::string> tuned_job(const std::string& np, const std::string& pro
           "--autotune-bayes-opt-max-samples", "8"};
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kTimesMeanSomething = false;
+#else
+constexpr bool kTimesMeanSomething = true;
+#endif
+
 // Samples of the last race stand side by side; older ones were taken on another machine, in a way.
+// Half: samples of milliseconds beside other work tell a ruinous tuning from a good one, no more.
 void expect_a_good_end(const LaunchedJob& job, const std::string& profile, const std::string& log) {
   EXPECT_THAT(job.err(), AnyOf(HasSubstr("times the automatic tuning (95 % confidence"),
                                HasSubstr("nothing is better than the automatic tuning")));
@@ -78,9 +85,10 @@ void expect_a_good_end(const LaunchedJob& job, const std::string& profile, const
   auto rows = rows_of(text_of(log));
   ASSERT_GT(rows.size(), 10u);
   EXPECT_EQ(rows.back().knobs, knobs_of(*best)) << "the last row is the best tuning";
+  if (!kTimesMeanSomething) return;
   constexpr size_t kLastRace = 17;
   if (rows.size() > kLastRace) rows.erase(rows.begin(), rows.end() - kLastRace);
-  EXPECT_GE(median_of(rows, knobs_of(*best)), 0.8 * median_of(rows, knobs_of({}))) << text_of(log);
+  EXPECT_GE(median_of(rows, knobs_of(*best)), 0.5 * median_of(rows, knobs_of({}))) << text_of(log);
 }
 
 class Autotune : public ::testing::TestWithParam<const char*> {};

@@ -24,6 +24,8 @@ _STREAMS = ("stdout", "stderr", "log")
 # A task that does not come to the meeting cannot reach the console; then all go to Spark's own.
 MEETING_SECONDS = 30.0
 _MOST_MEETING = 200  # whose introductions fit into one message
+# A line comes in pieces and is shown whole, so that lines of ranks never mix; no longer than this.
+_LONGEST_LINE = 1 << 20
 
 
 def console_key(job_key: bytes) -> bytes:
@@ -56,7 +58,7 @@ class Console:
         self._gave_up = size > _MOST_MEETING
         self._ready: set[int] = set()
         self._failures: dict[int, Failure] = {}
-        self._open_lines: dict[tuple[int, str], bool] = {}
+        self._open_lines: dict[tuple[int, str], str] = {}
         self._server = Server("spark console", console_key(key), nics or None, self._answer)
 
     def addresses(self) -> dict[str, list[tuple[str, int]]]:
@@ -74,10 +76,15 @@ class Console:
             return list(self._failures.values())
 
     def close(self) -> None:
-        """Take no more output."""
+        """Take no more output; a line whose rest never came is shown as far as it did."""
         with self._lock:
             self._give_up()
         self._server.close()
+        with self._lock:
+            for (rank, stream), text in self._open_lines.items():
+                if text:
+                    self._show(rank, stream, f"{text}\n")
+            self._open_lines.clear()
 
     def _answer(self, question: Any) -> Any:
         if not isinstance(question, dict):
@@ -116,16 +123,20 @@ class Console:
         elif stream == "failure":
             self._failures[rank] = from_json(text)
         elif stream in _STREAMS:
-            self._show(rank, stream, text)
+            line = self._open_lines.pop((rank, stream), "") + text
+            if line.endswith(("\n", "\r")):
+                self._show(rank, stream, line)
+            elif len(line) > _LONGEST_LINE:
+                self._show(rank, stream, f"{line}\n")
+            else:
+                self._open_lines[rank, stream] = line
 
-    def _show(self, rank: int, stream: str, text: str) -> None:
+    def _show(self, rank: int, stream: str, line: str) -> None:
         where = (self._stderr or sys.stderr) if stream == "stderr" else (self._stdout or sys.stdout)
-        continues = self._open_lines.get((rank, stream), False)
-        prefix = "" if stream == "log" or continues else self._prefix(rank, stream)
-        self._open_lines[rank, stream] = not text.endswith(("\n", "\r"))
+        prefix = "" if stream == "log" else self._prefix(rank, stream)
         # A reader that went away costs the output, not the job.
         with suppress(OSError, ValueError):
-            where.write(prefix + text)
+            where.write(prefix + line)
             where.flush()
 
     def _prefix(self, rank: int, stream: str) -> str:

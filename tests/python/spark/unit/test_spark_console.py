@@ -91,3 +91,35 @@ def test_without_a_console_output_stays_here(capsys):
     assert reporter.meet(0, "x") is None
     assert not reporter.close()
     assert capsys.readouterr().err == "[2]<stdout>:a\n"
+
+
+def test_lines_in_pieces_do_not_mix(make):
+    make_console, make_reporter = make
+    console, stdout, _ = make_console(2)
+    reporters = [make_reporter(console) for _ in range(2)]
+    for rank, reporter in enumerate(reporters):
+        reporter.ready(rank)
+
+    long = "a" * 10_000
+    for piece in (long, long, f"{long}\n"):
+        for reporter in reporters:
+            reporter.line("stdout", piece)
+    reporters[0].line("stdout", "no end of line")
+
+    assert all(reporter.close() for reporter in reporters)
+    console.close()
+    lines = stdout.getvalue().splitlines()
+    whole = [f"[{rank}]<stdout>:{long * 3}" for rank in range(2)]
+    assert sorted(lines) == sorted([*whole, "[0]<stdout>:no end of line"])
+
+
+def test_a_line_without_end_is_shown_in_time(make):
+    make_console, make_reporter = make
+    console, stdout, _ = make_console(1)
+    reporter = make_reporter(console)
+
+    reporter.ready(0)
+    reporter.line("stdout", "a" * (3 << 20))
+
+    assert reporter.close()
+    assert stdout.getvalue().count("\n") == 2, "a line for each MiB, before the end"
