@@ -30,7 +30,7 @@ from horovod._core.process_sets import (
     remove_process_set,
 )
 
-from . import _derivatives, _library, elastic
+from . import _call_sites, _derivatives, _library, elastic
 from ._checks import warn_about_distributed
 from .compression import Compression
 from .functions import (
@@ -57,7 +57,8 @@ from .optimizer import DistributedOptimizer
 from .sharded_optimizer import ShardedOptimizer
 
 _library.register()
-del _derivatives, _library
+_call_sites.register()
+del _call_sites, _derivatives, _library
 
 Average = basics.Average
 Sum = basics.Sum

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -118,6 +120,68 @@ def test_a_jitted_helper_that_is_used_twice(size):
 
     assert_same(first, np.full(3, size))
     assert_same(second, np.full(3, (size + 1) * size))
+
+
+def _branch(x):
+    return jax.lax.cond(x[0] >= 0, total, lambda v: v, x)
+
+
+def _loop(x):
+    return jax.lax.scan(_turn, x, None, 2)[0]
+
+
+def _turn(x, _):
+    return total(x), None
+
+
+_jitted = jax.jit(total)
+SHARED = {
+    "jit": _jitted,
+    "checkpoint": jax.checkpoint(total),
+    "cond": _branch,
+    "scan": _loop,
+    "vmap": jax.jit(jax.vmap(total)),
+    "jit in jit": jax.jit(lambda x: _jitted(x) + _jitted(x + 1)),
+    "gradient": jax.jit(jax.grad(lambda x: (_jitted(x) ** 2).sum())),
+    "gradient of checkpoint": jax.grad(lambda x: (jax.checkpoint(total)(x) ** 2).sum()),
+}
+
+
+@pytest.mark.parametrize("shared", SHARED.values(), ids=SHARED.keys())
+def test_every_call_of_a_function_has_names_of_its_own(shared):
+    twice = jax.jit(lambda a, b: (shared(a), shared(b)))
+
+    text = twice.lower(jnp.ones(3), jnp.ones(3)).compile().as_text()
+
+    names = re.findall(r'name = "([^"]+)"', text)
+    assert len(names) >= 2
+    assert len(set(names)) == len(names), names
+
+
+def test_calls_that_ranks_reach_in_another_order(rank, size):
+    helper = jax.jit(total)
+
+    def after_work(turns, value):
+        work = jax.lax.fori_loop(0, turns, lambda _, x: jnp.tanh(x @ x), jnp.full((64, 64), value))
+        return value * jnp.ones(3) + 0 * work[0, 0]
+
+    both = jax.jit(lambda turns, a, b: (helper(after_work(turns[0], a)), helper(after_work(turns[1], b))))
+
+    # The same program on all ranks; on even ones the first call is ready late, on odd ones the second.
+    turns = (300, 1) if rank % 2 == 0 else (1, 300)
+    for turn in range(1, 11):
+        first, second = both(turns, 1.0 * turn, -1.0 * turn)
+        assert_same(first, np.full(3, 1.0 * turn * size))
+        assert_same(second, np.full(3, -1.0 * turn * size))
+
+
+def test_names_that_the_program_gives_stay(size):
+    program = jax.jit(lambda a, b: (hvd.allreduce(a, name="mine"), hvd.allreduce(b, name="mine")))
+
+    text = program.lower(jnp.ones(3), jnp.ones(3)).compile().as_text()
+
+    assert re.findall(r'name = "([^"]+)"', text) == ["allreduce.mine"] * 2
+    assert_same(program(jnp.full(3, size), jnp.full(3, size))[1], np.full(3, size))
 
 
 def test_arrays_of_numpy_and_numbers(rank, size):
