@@ -1,0 +1,103 @@
+"""From a kill to the next step of all survivors; the pause of the others when a worker is added.
+
+The others meet a newcomer when it calls hvd.init(); what its program does from there to its first step is its
+own start-up, and taken off.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from elasticbench.watching import WatchedJob
+
+NANOSECONDS = 1e9
+
+
+def _horovodrun() -> str:
+    return str(Path(sys.executable).with_name("horovodrun"))
+
+
+def _members(job: WatchedJob, epoch: int) -> dict[int, list[int]]:
+    return {numbers[2]: numbers for numbers in job.lines("world") if numbers[0] == epoch}
+
+
+def measure(size: int, rounds: int) -> tuple[list[float], list[float]]:
+    """Return the seconds of each recovery, and of each pause for a newcomer."""
+    recoveries, pauses = [], []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        launch = [_horovodrun(), "-np", str(size), "--min-np", "1", "--blacklist-cooldown-range", "1", "1"]
+        job = WatchedJob(
+            [*launch, sys.executable, "-m", "elasticbench.training", str(folder / "stop")], folder
+        )
+        try:
+            epoch = 1
+            for _ in range(rounds):
+                world = _wait_for_world(job, epoch, size)
+                time.sleep(0.3)  # in the middle of steps
+                victim = world[size - 1]
+                killed_at = time.monotonic_ns()
+                os.kill(victim[3], signal.SIGKILL)
+                after = _wait_for_world(job, epoch + 1, size - 1)
+                recoveries.append((max(one[5] for one in after.values()) - killed_at) / NANOSECONDS)
+                grown = _wait_for_world(job, epoch + 2, size)
+                building = max(one[6] for one in grown.values())
+                longest = max(one[5] - one[4] for one in grown.values() if one[4])
+                pauses.append((longest - building) / NANOSECONDS)
+                epoch += 2
+            (folder / "stop").touch()
+            if job.finish() != 0:
+                raise RuntimeError(job.tail())
+        finally:
+            job.close()
+    return recoveries, pauses
+
+
+def _wait_for_world(job: WatchedJob, epoch: int, size: int) -> dict[int, list[int]]:
+    job.wait_for(lambda: len(_members(job, epoch)) == size)
+    return _members(job, epoch)
+
+
+def _whole_life(job: WatchedJob, after: int, size: int) -> list[list[int]] | None:
+    """The steps of the first life after that one in which all workers have taken one."""
+    lives: dict[int, list[list[int]]] = {}
+    for numbers in job.lines("step"):
+        lives.setdefault(numbers[0], []).append(numbers)
+    whole = [life for life, steps in lives.items() if life > after and len(steps) == size]
+    return lives[min(whole)] if whole else None
+
+
+def measure_torchrun(size: int, rounds: int) -> list[float]:
+    """Return the seconds from a kill to the first step of all workers under torchrun.
+
+    It may need several lives for one kill: a worker that fails while the others start is a failure again.
+    """
+    recoveries = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}"]
+        launch += [f"--max-restarts={10 * rounds}", "--tee=0", "-m", "elasticbench.restarted"]
+        job = WatchedJob([*launch, str(folder / "stop"), str(folder / "checkpoint")], folder)
+        try:
+            steps = _wait_for_life(job, -1, size)
+            for _ in range(rounds):
+                time.sleep(0.3)
+                killed_at = time.monotonic_ns()
+                os.kill(steps[-1][2], signal.SIGKILL)
+                steps = _wait_for_life(job, steps[0][0], size)
+                recoveries.append((max(numbers[3] for numbers in steps) - killed_at) / NANOSECONDS)
+            (folder / "stop").touch()
+            job.finish()
+        finally:
+            job.close()
+    return recoveries
+
+
+def _wait_for_life(job: WatchedJob, after: int, size: int) -> list[list[int]]:
+    job.wait_for(lambda: _whole_life(job, after, size) is not None)
+    return _whole_life(job, after, size) or []
