@@ -1,4 +1,8 @@
-"""Ways in which arrays travel. The core converts float32 on the wire; nothing is copied for it."""
+"""Ways in which arrays travel.
+
+In an allreduce the core converts float32 on the wire: nothing is copied for it, and sums are computed in
+float32. A reducescatter has no such wire: arrays are converted before it and summed in the smaller dtype.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from typing import Any
 import jax.numpy as jnp
 
 from horovod._core import codes
+
+_DTYPES = {codes.FLOAT16: jnp.float16, codes.BFLOAT16: jnp.bfloat16}
 
 
 class Compressor:
@@ -19,6 +25,12 @@ class Compressor:
         """Return the dtype on the wire for an array; others than float32 travel as they are."""
         fits = array.dtype == jnp.float32 and op in (codes.SUM, codes.AVERAGE)
         return cls.wire if fits else codes.NO_WIRE_DTYPE
+
+    @classmethod
+    def converted(cls, array: Any, op: int) -> Any:
+        """Return an array in the dtype that it would have on the wire."""
+        wire = cls.wire_for(array, op)
+        return array if wire == codes.NO_WIRE_DTYPE else array.astype(_DTYPES[wire])
 
 
 class NoneCompressor(Compressor):

@@ -209,8 +209,8 @@ def reducescatter(
             dimension.
         op: Average or Sum.
         name: what ranks match the operation by; without one they match by order.
-        compression: how floats travel: Compression.none, Compression.fp16 or
-            Compression.bf16.
+        compression: the dtype in which floats travel and are summed: Compression.none,
+            Compression.fp16 or Compression.bf16.
         prescale_factor: multiplies what this rank sends.
         postscale_factor: multiplies the result.
         process_set: the ranks that take part, all of which must call this.
@@ -228,18 +228,20 @@ def reducescatter(
     arrays, restores = _with_rows("reducescatter", leaves)
     for leaf in leaves:
         check_reduction("reducescatter", jnp.asarray(leaf).dtype, op)
-    wires = {compression.wire_for(array, op) for array in arrays}
     results = _collective(
         codes.REDUCESCATTER,
         "reducescatter",
-        arrays,
+        [compression.converted(array, op) for array in arrays],
         name,
         process_set,
         op=op,
         prescale=float(prescale_factor),
         postscale=float(postscale_factor),
-        wire=wires.pop() if len(wires) == 1 else codes.NO_WIRE_DTYPE,
     )
+    results = [
+        result if result.dtype == array.dtype else result.astype(array.dtype)
+        for result, array in zip(results, arrays, strict=True)
+    ]
     return jax.tree_util.tree_unflatten(tree, restored(results, restores))
 
 

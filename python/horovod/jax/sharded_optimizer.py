@@ -75,9 +75,11 @@ def ShardedOptimizer(  # noqa: N802 - like DistributedOptimizer
     Arguments:
         optimizer: computes the update from the combined gradients.
         op: Average or Sum.
-        compression: how floats travel: Compression.none, Compression.fp16 or
-            Compression.bf16.
-        process_set: the ranks that take part, all of which must call this.
+        compression: the dtype in which gradients of float32 travel and are summed:
+            Compression.none, Compression.fp16 or Compression.bf16. Updates travel as they
+            are.
+        process_set: the ranks that take part, all of which must call this; the others keep
+            a whole state and train alone.
         name: what the names of its operations begin with.
 
     Raises:
@@ -87,27 +89,37 @@ def ShardedOptimizer(  # noqa: N802 - like DistributedOptimizer
     inner = _optax().with_extra_args_support(optimizer)
 
     def init(params: Any) -> Any:
-        size, rank = members("sharded optimizer", process_set)
+        size, rank = _place(process_set)
         layout = _Layout(params, size)
         return inner.init(layout.part(layout.flat(params), rank))
 
     def update(gradients: Any, state: Any, params: Any = None, **extra: Any) -> Any:
-        size, rank = members("sharded optimizer", process_set)
-        layout = _Layout(gradients, size)
-        names = {dtype: None if name is None else f"{name}.{dtype}" for dtype in layout.places}
-        mine = {
-            dtype: reducescatter(
-                flat, op, name=names[dtype], compression=compression, process_set=process_set
-            )
-            for dtype, flat in layout.flat(gradients).items()
-        }
+        size, rank = _place(process_set)
+        # That of the state; gradients may have other dtypes than parameters.
+        layout = _Layout(gradients if params is None else params, size)
+        mine = layout.flat(gradients)
         own = None if params is None else layout.part(layout.flat(params), rank)
+        names = {dtype: None if name is None else f"{name}.{dtype}" for dtype in mine}
+        if size > 1:
+            mine = {
+                dtype: reducescatter(
+                    flat, op, name=names[dtype], compression=compression, process_set=process_set
+                )
+                for dtype, flat in mine.items()
+            }
         updates, state = inner.update(mine, state, own, **extra)
-        gathered = {dtype: _gathered(part, names[dtype], process_set) for dtype, part in updates.items()}
-        return layout.unflat(gathered), state
+        if size > 1:
+            updates = {
+                dtype: allgather(part, name=names[dtype], process_set=process_set)
+                for dtype, part in updates.items()
+            }
+        return layout.unflat(updates), state
 
     return _optax().GradientTransformationExtraArgs(init, update)
 
 
-def _gathered(part: Any, name: str | None, process_set: ProcessSet) -> Any:
-    return allgather(part, name=name, process_set=process_set)
+def _place(process_set: ProcessSet) -> tuple[int, int]:
+    """Return among how many the state is divided, and which part is this rank's."""
+    if process_set.included() is False and process_set.size() is not None:
+        return 1, 0
+    return members("sharded optimizer", process_set)
