@@ -4,7 +4,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "collective/hosts/small_combine.h"
+#include "collective/small/combine_by_host.h"
 #include "tests/support/reference.h"
 #include "tests/unit/hosts_support.h"
 
@@ -259,7 +259,7 @@ TEST_P(HostsReduce, SmallOperationsHaveTheBitsOfLargeOnes) {
         const auto me = static_cast<size_t>(rank.member);
         Bytes small(e.inputs[me].size());
 
-        collective::hosts::combine_by_host(
+        collective::small::combine_by_host(
             layout, n,
             {slots.data(), static_cast<unsigned>(rank.size), static_cast<unsigned>(me),
              e.inputs[me].data(), small.data(), nullptr, c.count});

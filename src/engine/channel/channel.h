@@ -29,7 +29,7 @@
 #include "engine/channel/mirror_line.h"
 #include "engine/channel/operation_rows.h"
 #include "engine/channel/outbox.h"
-#include "engine/channel/works.h"
+#include "engine/channel/set_view.h"
 #include "engine/operation/flight.h"
 #include "engine/operation/operation.h"
 #include "engine/operation/role.h"

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/channel/channel.h"
+#include "engine/channel/small_operations.h"
 #include "engine/channel/works.h"
 #include "negotiate/validate.h"
 

@@ -17,7 +17,7 @@
 #include "engine/channel/channel_tuning.h"
 #include "engine/channel/membership.h"
 #include "engine/channel/mirror_line.h"
-#include "engine/channel/works.h"
+#include "engine/channel/small_operations.h"
 #include "engine/operation/operation.h"
 #include "engine/operation/role.h"
 #include "negotiate/slot_table.h"

@@ -1,12 +1,14 @@
 // cached_operation.h - an entry of the response cache as the engine uses it: what all ranks agreed
 // on (negotiate::Slot), and what follows from it for running it here. The second part is worked out
-// once, when the operation is agreed for the first time (channel/works.h), and never changes.
+// once, when the operation is agreed for the first time (channel/small_operations.h), and never
+// changes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "collective/numeric.h"
 #include "negotiate/slot_table.h"
 
 namespace hvd::engine {
@@ -23,7 +25,7 @@ struct CachedOperation : negotiate::Slot {
   uint64_t total_bytes = 0;          // what this rank moves; statistics
   bool is_plain = false;             // allreduce of one tensor, neither wire type nor pre-scaling
   uint64_t plain_count = 0;
-  int64_t plain_divisor = 1;
+  collective::Numeric plain_numeric;
 };
 
 // Second owners: prepared submissions, operations in flight.

@@ -1,4 +1,4 @@
-#include "collective/hosts/small_combine.h"
+#include "collective/small/combine_by_host.h"
 
 #include <algorithm>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "collective/hosts/two_level.h"
 #include "shm/job_layout.h"
 
-namespace hvd::collective::hosts {
+namespace hvd::collective::small {
 namespace {
 
 constexpr size_t kBlockElements = 256;
@@ -21,18 +21,18 @@ std::byte* scratch(size_t blocks) {
 
 }  // namespace
 
-void combine_by_host(const HostLayout& layout, const Numeric& n, const Combine& args) {
-  const auto hosts = static_cast<size_t>(layout.host_count());
-  std::byte* const memory = scratch(hosts + 2);
-  std::byte* const mine = memory + hosts * kBlockBytes;
+void combine_by_host(const hosts::HostLayout& layout, const Numeric& n, const Combine& args) {
+  const auto host_count = static_cast<size_t>(layout.host_count());
+  std::byte* const memory = scratch(host_count + 2);
+  std::byte* const mine = memory + host_count * kBlockBytes;
   std::byte* const result = mine + kBlockBytes;
-  const TwoLevel levels = TwoLevel::of(n, layout);
+  const hosts::TwoLevel levels = hosts::TwoLevel::of(n, layout);
   const auto my_host = static_cast<unsigned>(layout.host(static_cast<int>(args.own)));
   for (size_t at = 0; at < args.count; at += kBlockElements) {
     const size_t count = std::min(kBlockElements, args.count - at);
     put(n, mine, args.in == nullptr ? nullptr : args.in + at * n.element_bytes(), count);
     const std::byte* of_host[shm::kMaxRanks];
-    for (size_t host = 0; host < hosts; ++host) {
+    for (size_t host = 0; host < host_count; ++host) {
       const void* sources[shm::kMaxRanks];
       const std::vector<int>& members = layout.on_host(static_cast<int>(host));
       for (size_t i = 0; i < members.size(); ++i) {
@@ -44,11 +44,11 @@ void combine_by_host(const HostLayout& layout, const Numeric& n, const Combine& 
                         &sum, 1, levels.inside(members.size())});
       of_host[host] = static_cast<const std::byte*>(sum);
     }
-    combine_between(
-        layout, levels.between,
-        {of_host, static_cast<unsigned>(hosts), my_host, of_host[my_host], result, nullptr, count});
+    hosts::combine_between(layout, levels.between,
+                           {of_host, static_cast<unsigned>(host_count), my_host, of_host[my_host],
+                            result, nullptr, count});
     get(n, args.out == nullptr ? nullptr : args.out + at * n.element_bytes(), result, count);
   }
 }
 
-}  // namespace hvd::collective::hosts
+}  // namespace hvd::collective::small
