@@ -310,10 +310,11 @@ constexpr Row kGpuRows[] = {
 // Knobs of the original that change nothing here. Scripts that set them keep working, and a typo in
 // them is still found. The launcher says of their options what they are.
 constexpr Row kIgnoredRows[] = {
-    integer(
-        "HOROVOD_FUSION_THRESHOLD", kNotNegative, "134217728",
-        "Bytes of the original's fusion buffer. No effect: tensors are never copied together here.",
-        [](Settings& s, const Value& v) { s.fusion_threshold_bytes = v.integer; }),
+    integer("HOROVOD_FUSION_THRESHOLD", kNotNegative, "134217728",
+            "Size of the original's fusion buffer (option: in MiB). No effect: tensors are never "
+            "copied "
+            "together here.",
+            [](Settings& s, const Value& v) { s.fusion_threshold_bytes = v.integer; }),
     decimal(
         "HOROVOD_CYCLE_TIME", kDecimalNotNegative, "1",
         "Milliseconds between two cycles of the original; operations are agreed on when they come, "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "base/near_word.h"
 #include "base/settings.h"
@@ -170,6 +171,15 @@ std::vector<OptionInfo> launcher_rows() {
   };
 }
 
+// "Mark cycles in the timeline." -> "mark cycles in the timeline"; names keep their capitals.
+std::string phrase_of(std::string sentence) {
+  if (sentence.ends_with('.')) sentence.pop_back();
+  std::erase(sentence, '`');
+  if (sentence.size() > 1 && std::isupper(static_cast<unsigned char>(sentence[1])) == 0)
+    sentence[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(sentence[0])));
+  return sentence;
+}
+
 std::string_view value_name_of(TunableKind kind) {
   switch (kind) {
     case TunableKind::kSwitch:
@@ -179,7 +189,7 @@ std::string_view value_name_of(TunableKind kind) {
     case TunableKind::kText:
       return "FILE";
     case TunableKind::kLogLevel:
-      return "LEVEL";
+      return "trace|debug|info|warning|error|fatal";
     case TunableKind::kInteger:
     case TunableKind::kMebibytes:
       break;
@@ -187,24 +197,29 @@ std::string_view value_name_of(TunableKind kind) {
   return "N";
 }
 
-bool is_without_effect(std::string_view variable) {
-  static const std::vector<SettingInfo> settings = describe_settings();
-  return std::any_of(settings.begin(), settings.end(), [&](const SettingInfo& info) {
-    return info.name == variable && info.group == kWithoutEffect;
-  });
+// What the core says about the variable that an option sets. Options read as phrases.
+const SettingInfo& setting_of(std::string_view variable) {
+  static const std::vector<SettingInfo> settings = [] {
+    std::vector<SettingInfo> all = describe_settings();
+    for (SettingInfo& info : all) info.meaning = phrase_of(info.meaning);
+    return all;
+  }();
+  return *std::find_if(settings.begin(), settings.end(),
+                       [&](const SettingInfo& info) { return info.name == variable; });
 }
 
 std::vector<OptionInfo> tunable_rows() {
   std::vector<OptionInfo> rows;
   for (const TunableInfo& tunable : tunable_table()) {
-    const auto group = is_without_effect(tunable.variable) ? kWithoutEffect : tunable.group;
+    const SettingInfo& setting = setting_of(tunable.variable);
+    const auto group = setting.group == kWithoutEffect ? kWithoutEffect : tunable.group;
     for (const TunableFlag& flag : tunable.flags) {
       const bool first = &flag == &tunable.flags.front();
       rows.push_back({.id = Id::kTunable,
                       .group = group,
                       .names = {flag.name},
                       .value_name = value_name_of(tunable.kind),
-                      .help = first ? tunable.help : "turn it off",
+                      .help = first ? std::string_view(setting.meaning) : "turn it off",
                       .visibility = flag.visibility,
                       .tunable = tunable.id,
                       .turns_on = flag.turns_on});

@@ -1,6 +1,7 @@
 // tunable_table.h - every option that only sets a variable of the workers, once: flags, key in the
-// configuration file, variable, range, one sentence. Command line, configuration file, --help and
-// the worker's environment all read this table, so they cannot disagree. Pure; any thread.
+// configuration file, variable, range. Command line, configuration file, --help and the worker's
+// environment all read this table, so they cannot disagree; what an option means is the sentence of
+// the core's own table (base/settings.cc) about its variable. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -67,7 +68,6 @@ struct TunableInfo {
   std::vector<TunableFlag> flags;
   ConfigKey config;
   std::string_view variable;
-  std::string_view help;
   Range<double> range = {0};
 
   bool takes_value() const { return kind != TunableKind::kSwitch; }
