@@ -13,6 +13,7 @@ from ._predict import Predictor, add_predictions
 from .backend import Backend, SparkBackend
 from .params import EstimatorParams, ModelParams
 from .serialization import HorovodParamsReadable, HorovodParamsWritable
+from .store import AbstractFilesystemStore
 
 _POOL_TYPES = ("thread", "process", "dummy")
 
@@ -28,6 +29,7 @@ class HorovodEstimator(Estimator, EstimatorParams, HorovodParamsWritable, Horovo
             return self.copy(params).fit_on_parquet(dataset_idx=dataset_idx)
         self._check_settings()
         store = self.getStore()
+        self._check_store(writes_data=False)
         known = util.get_simple_meta_from_parquet(
             store,
             label_columns=self.getLabelCols(),
@@ -40,6 +42,7 @@ class HorovodEstimator(Estimator, EstimatorParams, HorovodParamsWritable, Horovo
     def _fit(self, df: Any) -> Any:
         self._check_settings()
         backend = self._get_or_create_backend()
+        self._check_store(writes_data=True)
         with util.prepare_data(
             backend.num_processes(),
             self.getStore(),
@@ -76,6 +79,25 @@ class HorovodEstimator(Estimator, EstimatorParams, HorovodParamsWritable, Horovo
             raise ValueError(message)
         util.check_validation(self.getValidation())
         self._check_model()
+
+        self._check_removed_fields()
+
+    def _check_removed_fields(self) -> None:
+        used = {*(self.getFeatureCols() or ()), *self.getLabelCols(), self.getSampleWeightCol()}
+        removed = [name for name in self.getTransformationRemovedFields() or () if name in used]
+        if removed:
+            message = f"transformation_removed_fields names {removed}, which the model is trained with"
+            raise ValueError(message)
+
+    def _check_store(self, *, writes_data: bool) -> None:
+        """Raise RuntimeError before any work is done for a store that cannot be written to."""
+        store = self.getStore()
+        if not isinstance(store, AbstractFilesystemStore):
+            return  # one of the user
+        folders = [store.get_train_data_path().rpartition("/")[0]] if writes_data else []
+        folders += [store.get_runs_path()] if store.saving_runs() else []
+        for folder in folders:
+            store.check_writable(folder)
 
     def _check_model(self) -> None:
         if self.getModel() is None:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -115,6 +116,22 @@ class AbstractFilesystemStore(Store):
         filesystem.makedirs(inner.rsplit("/", 1)[0], exist_ok=True)
         with filesystem.open(inner, "w") as file:
             file.write(text)
+
+    def check_writable(self, folder: str) -> None:
+        """Raise RuntimeError where this process cannot write to a folder: makes a file, and removes it."""
+        try:
+            filesystem, inner = open_filesystem(folder, self.storage_options)
+            filesystem.makedirs(inner, exist_ok=True)
+            probe = f"{inner.rstrip('/')}/.horovod-{uuid.uuid4().hex}"
+            with filesystem.open(probe, "wb") as file:
+                file.write(b"1")
+            filesystem.rm_file(probe)
+        except Exception as error:
+            message = (
+                f"the driver cannot write to the store at {folder}: {type(error).__name__}: {error}; the "
+                "store must be a folder that the driver and all executors reach (see Store.create)"
+            )
+            raise RuntimeError(message) from error
 
     def is_parquet_dataset(self, path: str) -> bool:
         """Whether there is at least one Parquet file."""

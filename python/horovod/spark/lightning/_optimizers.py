@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,3 +53,26 @@ def _scheduled(given: Any) -> Scheduled:
         given.get("frequency", 1),
         given.get("monitor"),
     )
+
+
+def states_of(schedulers: Sequence[Scheduled]) -> list[Any]:
+    """Return how far the schedulers are: the numbers and texts of their states, which hold no code."""
+    return [_plain(each.scheduler.state_dict()) for each in schedulers]
+
+
+def restore(schedulers: Sequence[Scheduled], states: Sequence[Any]) -> None:
+    """Let schedulers go on from the states of others of the same kind; what a state lacks stays as it is."""
+    if len(schedulers) != len(states):
+        return  # the module has other schedulers now, which begin anew
+    for each, state in zip(schedulers, states, strict=True):
+        each.scheduler.load_state_dict({**each.scheduler.state_dict(), **state})
+
+
+def _plain(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in state.items() if _is_plain(value)}
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) in (list, tuple):
+        return all(_is_plain(each) for each in value)
+    return value is None or type(value) in (bool, int, float, str)

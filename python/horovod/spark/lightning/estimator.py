@@ -145,6 +145,11 @@ class TorchEstimator(HorovodEstimator):
             raise ValueError(message)
         self._check_trainer()
 
+    def _check_removed_fields(self) -> None:
+        # The steps of a module take what they want from a batch.
+        if not is_lightning_module(self.getModel()):
+            super()._check_removed_fields()
+
     def _given(self, name: str) -> bool:
         return self.getOrDefault(name) is not None
 

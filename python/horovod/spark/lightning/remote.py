@@ -19,7 +19,7 @@ from horovod.spark.torch._packing import load_checkpoint, save_checkpoint
 from horovod.spark.torch._shapes import reshaped
 from horovod.spark.torch.remote import Trained, choose_device
 
-from ._optimizers import Scheduled, parse
+from ._optimizers import Scheduled, parse, restore, states_of
 from ._trainer import LoopTrainer, StepLog
 
 
@@ -79,6 +79,7 @@ class _Training:
             state = load_checkpoint(self.job.checkpoint)
             self.module.load_state_dict(state["model"])
             optimizer.load_state_dict(state["optimizer"])
+            restore(self.schedulers, state.get("schedulers", ()))
         hvd.broadcast_parameters(self.module.state_dict(), root_rank=0)
         hvd.broadcast_optimizer_state(optimizer, root_rank=0)
         return hvd.DistributedOptimizer(
@@ -115,7 +116,7 @@ class _Training:
         return Trained(history, self._state()) if hvd.rank() == 0 else None
 
     def _state(self) -> bytes:
-        return save_checkpoint(self.module, self.optimizer)
+        return save_checkpoint(self.module, self.optimizer, schedulers=states_of(self.schedulers))
 
     def _call(self, hook: str, *args: Any) -> None:
         self.trainer.call(hook, self.module, *args)
@@ -221,7 +222,8 @@ class _Training:
         moved = {name: torch.as_tensor(values).to(self.device) for name, values in batch.items()}
         if self.job.input_shapes:
             for name, shape in zip(self.common.feature_columns, self.job.input_shapes, strict=True):
-                moved[name] = reshaped(name, moved[name], shape)
+                if name in moved:  # and not dropped after the transformation
+                    moved[name] = reshaped(name, moved[name], shape)
         return moved
 
 

@@ -55,10 +55,11 @@ def trained_copy(model: torch.nn.Module, optimizer: Any, checkpoint: bytes) -> t
     return model, optimizer
 
 
-def save_checkpoint(model: torch.nn.Module, optimizer: Any) -> bytes:
-    """Return the state of both."""
+def save_checkpoint(model: torch.nn.Module, optimizer: Any, **more: Any) -> bytes:
+    """Return the state of both, and what else belongs to it: numbers and texts."""
     buffer = io.BytesIO()
-    torch.save({"model": _on_cpu(model.state_dict()), "optimizer": _on_cpu(optimizer.state_dict())}, buffer)
+    states = {"model": _on_cpu(model.state_dict()), "optimizer": _on_cpu(optimizer.state_dict())}
+    torch.save({**states, **more}, buffer)
     return buffer.getvalue()
 
 

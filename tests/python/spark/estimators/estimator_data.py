@@ -35,6 +35,19 @@ def xor_frame(spark, rows=64):
     return spark.createDataFrame(data, T.StructType([T.StructField(*each) for each in kinds.items()]))
 
 
+def marking(compressor, folder):
+    """Return a compressor that leaves a file for each process that has compressed with it."""
+
+    class Marking(compressor):
+        @staticmethod
+        def compress(tensor):
+            (folder / str(os.getpid())).touch()
+            return compressor.compress(tensor)
+
+    folder.mkdir()
+    return Marking
+
+
 class InlineBackend(Backend):
     """Runs a single rank in the process of the test: quick, where ranks do not matter."""
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
-from estimator_data import InlineBackend, ProcessBackend
+from estimator_data import InlineBackend, ProcessBackend, marking
 
 lightning = pytest.importorskip("lightning.pytorch")
 
 from lightning.pytorch.callbacks import EarlyStopping
 
+import horovod.torch as hvd
 from horovod.spark.lightning import TorchEstimator
+from horovod.spark.torch._packing import load_checkpoint
 
 bce = torch.nn.functional.binary_cross_entropy
 
@@ -28,11 +32,13 @@ class Xor(lightning.LightningModule):
 
     def configure_optimizers(self):
         optimizer = torch.optim.Adam(self.parameters(), lr=0.05)
-        return {"optimizer": optimizer, "lr_scheduler": torch.optim.lr_scheduler.StepLR(optimizer, 100)}
+        self.rates = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.99**epoch)
+        return {"optimizer": optimizer, "lr_scheduler": self.rates}
 
     def training_step(self, batch, index):
         loss = bce(self(batch["features"]), batch["y"])
         self.log("train_bce", loss)
+        self.log("rate", self.rates.optimizer.param_groups[0]["lr"])
         return loss
 
     def validation_step(self, batch, index):
@@ -60,19 +66,67 @@ def _estimator(store, **options):
     return TorchEstimator(**{**given, **options})
 
 
-def test_a_module_is_trained_by_its_own_steps(store, xor):
+def test_a_module_is_trained_by_its_own_steps_and_trained_on(store, xor, tmp_path):
     callbacks = [EarlyStopping("val_loss", patience=25)]
     arguments = {"gradient_clip_val": 5.0}
+    compression = marking(hvd.Compression.fp16, tmp_path / "compressed")
     estimator = _estimator(
-        store, backend=ProcessBackend(), validation="held_out", callbacks=callbacks, trainer_args=arguments
+        store,
+        backend=ProcessBackend(),
+        validation="held_out",
+        callbacks=callbacks,
+        trainer_args=arguments,
+        gradient_compression=compression,
+        terminate_on_nan=True,
+        run_id="first",
     )
 
     model = estimator.fit(xor)
 
     history = model.getHistory()
+    # Of two ranks; 0.99 of the rate is left after each epoch.
+    assert [entry["train"]["rate"] for entry in history] == pytest.approx([0.1 * 0.99**n for n in range(25)])
+    assert len(list((tmp_path / "compressed").iterdir())) == 2
     assert history[-1]["validation"]["val_loss"] < 0.4 < history[0]["train"]["train_bce"]
     rows = model.transform(xor).select("y", "y__output").distinct().collect()
     assert all(round(row["y__output"]) == row["y"] for row in rows)
+
+    again = _estimator(store, epochs=2, run_id="first").fit(xor)
+
+    resumed = [entry["train"] for entry in again.getHistory()]
+    assert resumed[0]["train_bce"] < history[-1]["train"]["train_bce"] + 0.05
+    assert [entry["rate"] for entry in resumed] == pytest.approx([0.1 * 0.99**n for n in (25, 26)])
+    state = load_checkpoint(store.read(store.get_checkpoint_path("first")))
+    assert state["optimizer"]["param_groups"][0]["lr"] == pytest.approx(0.1 * 0.99**27)
+
+
+class Renamed(Xor):
+    """Gets its features in a column that the transformation has made; has a loss of NaN in its last step."""
+
+    def training_step(self, batch, index):
+        assert sorted(batch) == ["doubled", "y"]
+        loss = super().training_step({"features": batch["doubled"], "y": batch["y"]}, index)
+        return loss * float("nan") if index == 7 else loss
+
+
+def _renaming(frame):
+    frame["doubled"] = frame["features"].map(lambda values: 2 * values)
+    return frame
+
+
+def test_a_loss_that_is_not_a_number_ends_the_fit_if_it_is_asked_to(store, xor):
+    options = {
+        "model": Renamed(),
+        "transformation_fn": _renaming,
+        "transformation_edit_fields": [("doubled", "float32", (2,), False)],
+        "transformation_removed_fields": ["features"],
+        "epochs": 1,
+    }
+
+    with pytest.raises(ValueError, match=r"the loss is nan in step 7 \(terminate_on_nan\)"):
+        _estimator(store, terminate_on_nan=True, **options).fit(xor)
+
+    assert math.isnan(_estimator(store, **options).fit(xor).getHistory()[0]["train"]["loss"])
 
 
 def test_a_plain_module_is_wrapped(store, xor):

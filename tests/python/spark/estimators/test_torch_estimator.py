@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from estimator_data import InlineBackend
+from estimator_data import InlineBackend, marking
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.sql import functions as sql
 
+import horovod.torch as hvd
 from horovod.spark.common import util
+from horovod.spark.common.store import Store
 from horovod.spark.torch import TorchEstimator, TorchModel
 
 bce = torch.nn.functional.binary_cross_entropy
@@ -64,6 +66,7 @@ def test_spark_trains_a_model_that_predicts_and_is_kept_in_a_pipeline(store, xor
         num_proc=2,
         validation=0.25,
         metrics=[torch.nn.functional.l1_loss],
+        gradient_compression=marking(hvd.Compression.fp16, tmp_path / "compressed"),
         run_id="first",
     )
     Pipeline(stages=[estimator]).save(str(tmp_path / "pipeline"))
@@ -76,6 +79,7 @@ def test_spark_trains_a_model_that_predicts_and_is_kept_in_a_pipeline(store, xor
     assert [entry["epoch"] for entry in history] == list(range(25))
     assert history[-1]["validation"]["loss"] < 0.4 < history[0]["train"]["loss"]
     assert history[-1]["validation"]["all_metrics"][0]["group_0_y"] < 0.4
+    assert len(list((tmp_path / "compressed").iterdir())) == 2
     assert store.exists(store.get_checkpoint_path("first"))
     assert store.exists(f"{store.get_logs_path('first')}/metrics.jsonl")
     fitted.save(str(tmp_path / "fitted"))
@@ -89,10 +93,21 @@ def test_spark_trains_a_model_that_predicts_and_is_kept_in_a_pipeline(store, xor
     assert again.getHistory()[0]["train"]["loss"] < history[-1]["train"]["loss"] + 0.05
 
 
-def test_several_inputs_and_labels_with_weights_and_a_transformation(store, xor):
+def test_several_inputs_and_labels_with_weights_a_transformation_and_a_step_of_the_user(store, xor, tmp_path):
     def halve(frame):
         frame["x1"] = frame["x1"] / 2
         return frame
+
+    steps = tmp_path / "steps"
+
+    def step(model, optimizer, transform_outputs, loss_fn, inputs, labels, sample_weights):
+        from horovod.spark.torch.remote import train_minibatch
+
+        is_halved = set(inputs[1].flatten().tolist()) <= {0.0, 0.5}
+        shapes = [tuple(each.shape) for each in (*inputs, *labels)]
+        with steps.open("a") as file:
+            print(is_halved, shapes, set(sample_weights.tolist()), file=file)
+        return train_minibatch(model, optimizer, transform_outputs, loss_fn, inputs, labels, sample_weights)
 
     estimator = _estimator(
         store,
@@ -104,6 +119,7 @@ def test_several_inputs_and_labels_with_weights_and_a_transformation(store, xor)
         label_cols=["y", "x2"],
         sample_weight_col="weight",
         transformation_fn=halve,
+        train_minibatch_fn=step,
         inmemory_cache_all=True,
         backward_passes_per_step=2,
         val_batch_size=3,
@@ -114,6 +130,8 @@ def test_several_inputs_and_labels_with_weights_and_a_transformation(store, xor)
     model = estimator.fit(xor).setOutputCols(["a", "b"])
 
     assert len(model.getHistory()) == 2
+    # 56 rows in batches of 8, twice; x1 is 0 or 1 in the table.
+    assert steps.read_text().splitlines() == ["True [(8, 2), (8,), (8,), (8,)] {0.5}"] * 14
     assert model.transform(xor).select("a", "b").distinct().count() == 4
 
 
@@ -170,6 +188,23 @@ def test_a_frame_with_nulls_is_refused(spark, store, xor):
         _estimator(store).fit(xor.withColumn("features", sometimes))
 
 
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("/proc/nowhere/store", "at file:///proc/nowhere/store: FileNotFoundError"),
+        ("nosuch://bucket/store", "at nosuch://bucket/store: ValueError: Protocol not known"),
+    ],
+)
+def test_a_store_that_cannot_be_written_to_is_refused_before_spark_works(spark, xor, path, reason):
+    spark.sparkContext.setJobGroup("unreachable", path)
+
+    with pytest.raises(RuntimeError, match=f"the driver cannot write to the store {reason}"):
+        _estimator(Store.create(path)).fit(xor)
+
+    assert list(spark.sparkContext.statusTracker().getJobIdsForGroup("unreachable")) == []
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
 def test_data_that_was_written_is_used_again(store, xor):
     with util.prepare_data(2, store, xor, ["y"], ["features"], validation=0.5) as first:
         with util.prepare_data(2, store, xor, ["y"], ["features"], validation=0.5) as same:
@@ -192,6 +227,10 @@ def test_data_that_was_written_is_used_again(store, xor):
         ({"optimizer": None}, "needs an optimizer"),
         ({"loss_constructors": [torch.nn.BCELoss]}, "either loss or loss_constructors, not both"),
         ({"backward_passes_per_step": 0}, "backward_passes_per_step must be positive, got 0"),
+        (
+            {"transformation_removed_fields": ["features"]},
+            r"transformation_removed_fields names \['features'\]",
+        ),
         ({"validation": 1.5}, r"1.5 must be in \[0, 1\)"),
         ({"validation": "nothing"}, "Validation column nothing does not exist"),
         ({"input_shapes": [[-1, 3]]}, r"'features' has 2 elements in a row, its input shape \[-1, 3\]"),

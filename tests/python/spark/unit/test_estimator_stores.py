@@ -72,6 +72,19 @@ def test_anything_that_fsspec_opens_is_a_store():
     assert store.get_train_data_path() == "memory://estimators/prefix/intermediate_train_data"
 
 
+def test_the_check_that_a_folder_can_be_written_to_leaves_nothing_in_it(tmp_path):
+    store = LocalStore(str(tmp_path), runs_path="memory://elsewhere/runs")
+
+    store.check_writable(f"{store.prefix_path}/deep")
+    store.check_writable(store.get_runs_path())
+
+    assert list((tmp_path / "deep").iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "deep"]
+    (tmp_path / "file").touch()
+    with pytest.raises(RuntimeError, match=r"cannot write to the store at file://.*/file: \w*Error"):
+        store.check_writable(f"{store.prefix_path}/file")
+
+
 @pytest.mark.parametrize(
     ("path", "prefix"),
     [
