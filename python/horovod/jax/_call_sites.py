@@ -41,7 +41,9 @@ def _with_own_names_inside(line: Any, names: Counter[str]) -> Any:
             return line
         names[spec.name] += 1
         count = names[spec.name]
-        return line if count == 1 else line.replace(params={"spec": replace(spec, name=f"{spec.name}#{count}")})
+        return (
+            line if count == 1 else line.replace(params={"spec": replace(spec, name=f"{spec.name}#{count}")})
+        )
     params = {key: _replace_programs(value, names) for key, value in line.params.items()}
     is_same = all(params[key] is line.params[key] for key in params)
     return line if is_same else line.replace(params=params)

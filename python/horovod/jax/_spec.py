@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from horovod._core import codes
+from horovod._core.process_sets import ProcessSet
 
 LINEAR_OPS = (codes.SUM, codes.AVERAGE)
 _MOVES_ROWS = (codes.ALLGATHER, codes.ALLTOALL, codes.REDUCESCATTER)
@@ -75,20 +76,31 @@ def scattered_rows(rows: int, size: int) -> list[int]:
 
 
 _lock = threading.Lock()
-_made: Counter[str] = Counter()
+_made: Counter[tuple[str, tuple[int, ...]]] = Counter()
 
 
-def name_in_program(operation: str, arrays: Sequence[Any]) -> str:
+def forget_names() -> None:
+    """Count from 1 again: in a world with new ranks, which begin there."""
+    with _lock:
+        _made.clear()
+
+
+def name_in_program(operation: str, arrays: Sequence[Any], process_set: ProcessSet) -> str:
     """Return a name that no other call of this process has, and that the same call has on every rank.
 
     Programs run the independent parts of a graph in any order: only names match them between ranks. The
-    name counts calls on arrays alike, so that what one rank alone traces on other arrays is no matter.
+    name counts calls on arrays alike among the same ranks, so that what one rank alone traces on other arrays
+    is no matter, nor what the members of a set trace without the other ranks.
     """
     first = arrays[0]
     what = f"{first.dtype}[{','.join(map(str, first.shape))}]"
     if len(arrays) > 1:
         what = f"{len(arrays)}x{what}..{sum(array.size for array in arrays)}"
     text = f"{operation}.jax.{what}"
+    ranks: tuple[int, ...] = ()
+    if process_set.process_set_id != codes.GLOBAL_PROCESS_SET:
+        text = f"{text}.set_{process_set.process_set_id}"
+        ranks = tuple(process_set.ranks or ())  # ids are used again, for other ranks
     with _lock:
-        _made[text] += 1
-        return f"{text}.{_made[text]}"
+        _made[text, ranks] += 1
+        return f"{text}.{_made[text, ranks]}"

@@ -31,6 +31,8 @@ from horovod._core.errors import HorovodInternalError
 from horovod._core.objects import broadcast_object
 from horovod.common.elastic import ObjectState, State, run_fn
 
+from ._spec import forget_names
+
 __all__ = ["ElasticIndices", "JaxState", "ObjectState", "State", "run"]
 
 
@@ -57,11 +59,15 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _init(**kwargs: Any) -> None:
-    """Start the core in another world; programs that know the old number of ranks are forgotten."""
+    """Start the core in another world; programs that know the old number of ranks are forgotten.
+
+    So are the counts in names of operations: ranks that are new have none.
+    """
     before = os.environ.get("HOROVOD_SIZE")
     basics.init(**kwargs)
     if before != str(basics.size()):
         jax.clear_caches()
+        forget_names()
 
 
 def _is_array(leaf: Any) -> bool:

@@ -38,7 +38,7 @@ def _collective(
         process_set=registered_id(process_set),
         set_size=size,
         set_rank=rank,
-        name=name_in_program(word, arrays) if is_named_by_us else name and f"{word}.{name}",
+        name=name_in_program(word, arrays, process_set) if is_named_by_us else name and f"{word}.{name}",
         is_named_by_us=is_named_by_us,
         is_group=is_group,
         in_place=traced and kind in (codes.ALLREDUCE, codes.BROADCAST),
@@ -448,7 +448,7 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
     call(
         kind=np.int32(codes.BARRIER),
         process_set=np.int32(registered_id(process_set)),
-        name=name_in_program("barrier", [np.zeros((), np.int32)]),
+        name=name_in_program("barrier", [np.zeros((), np.int32)], process_set),
     )
 
 

@@ -1,4 +1,4 @@
-"""An elastic job with JAX: a worker is killed in the middle of an epoch, the others go on inside jit."""
+"""An elastic job with JAX: a worker comes, another is killed in the middle of an epoch, all inside jit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from pathlib import Path
 import jax, jax.numpy as jnp, numpy as np
 import horovod.jax as hvd
 
-LENGTH = 48
+LENGTH, MOST_EPOCHS = 24, 20_000
+folder = Path(sys.argv[1])
 hvd.init()
 
 @jax.jit
@@ -24,18 +25,40 @@ def step(params, index):
     gradients = hvd.allreduce(gradients)
     return jax.tree_util.tree_map(lambda p, g: p - 0.1 * g, params, gradients)
 
+def once(name):
+    try:
+        (folder / name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+def happen():
+    if hvd.rank() != hvd.size() - 1:
+        return
+    if hvd.size() == 2 and once("grown"):
+        (folder / "new").write_text("localhost:3")
+        (folder / "new").rename(folder / "hosts")
+    if hvd.size() == 3 and once("killed"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
 @hvd.elastic.run
 def train(state):
-    for index in state.indices:
-        state.params = step(state.params, jnp.float32(index))
-        state.seen = (*state.seen, *np.asarray(hvd.allgather(jnp.array([index]))).tolist())
-        state.indices.record_batch(1)
+    while state.indices.epoch < MOST_EPOCHS:
+        for index in state.indices:
+            state.params = step(state.params, jnp.float32(index))
+            state.seen = (*state.seen, *np.asarray(hvd.allgather(jnp.array([index]))).tolist())
+            state.indices.record_batch(1)
+            state.commit()
+            if len(state.seen) >= LENGTH // 2:
+                happen()
+        assert set(state.seen) == set(range(LENGTH)), sorted(state.seen)
+        assert len(state.seen) - LENGTH < hvd.size(), sorted(state.seen)
+        if (folder / "killed").exists() and hvd.size() == 2:
+            return
+        state.seen = ()
+        state.indices.set_epoch(state.indices.epoch + 1)
         state.commit()
-        if len(state.seen) >= LENGTH // 2 and hvd.rank() == hvd.size() - 1 and not Path(sys.argv[1]).exists():
-            Path(sys.argv[1]).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-    assert set(state.seen) == set(range(LENGTH)), sorted(state.seen)
-    assert len(state.seen) - LENGTH < hvd.size(), sorted(state.seen)
+    raise SystemExit("no worker has come")
 
 params = {"weight": jnp.float32(hvd.rank())}
 state = hvd.elastic.JaxState(params=params, indices=hvd.elastic.ElasticIndices(LENGTH), seen=())
@@ -46,18 +69,23 @@ print("done: rank", hvd.rank(), "of", hvd.size(), flush=True)
 """
 
 
-def test_the_others_go_on_inside_jit_when_one_is_killed(tmp_path):
+def test_a_worker_comes_and_the_others_go_on_when_one_is_killed(tmp_path):
     script = write_script(tmp_path, PROGRAM)
-    options = ["-np", "3", "--min-np", "2", "--blacklist-cooldown-range", "600", "600"]
+    (tmp_path / "hosts").write_text("localhost:2")
+    options = ["-np", "2", "--min-np", "2", "--max-np", "3", "--blacklist-cooldown-range", "600", "600"]
+    options += ["--host-discovery-script", f"cat {tmp_path}/hosts"]
 
+    # Who comes has traced nothing yet: names that the others count on would never meet its own.
     job = run(
-        [horovodrun(), *options, sys.executable, script, str(tmp_path / "killed")],
+        [horovodrun(), *options, sys.executable, script, str(tmp_path)],
         LIMIT_SECONDS,
         JAX_PLATFORMS="cpu",
+        HOROVOD_STALL_CHECK_TIME_SECONDS="30",
+        HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="60",
     )
 
     assert job.code == 0, job.output
     assert len(re.findall(r"done: rank \d of 2", job.output)) == 2, job.output
-    assert "was killed by signal 9 (Killed); 2 of at least 2 workers remain: new epoch 2" in job.output, (
+    assert "was killed by signal 9 (Killed); 2 of at least 2 workers remain: new epoch 3" in job.output, (
         job.output
     )

@@ -57,8 +57,8 @@ def value_of(rank: int, shape: tuple[int, ...], dtype: str) -> Any:
     values = (np.arange(int(np.prod(shape))) % 5 + 2 * rank) % 7 + 1
     if dtype == "bool":
         values = values % 2
-    array = jnp.asarray(values.reshape(shape)).astype(dtype)
-    return array * (1 + 1j) if dtype.startswith("complex") else array
+    array = values.reshape(shape).astype(jnp.dtype(dtype))  # by numpy, which compiles nothing
+    return jnp.asarray(array * array.dtype.type(1 + 1j) if dtype.startswith("complex") else array)
 
 
 def reduced(ranks: list[int], shape: tuple[int, ...], dtype: str, how: Callable[..., Any]) -> np.ndarray:

@@ -51,13 +51,36 @@ def test_vmap(rank, size):
     rows = jnp.tile(x[:, :1], (1, 2 * size))
     scattered = jax.vmap(lambda v: hvd.reducescatter(v, op=hvd.Sum))(rows)
     assert_same(scattered, np.asarray(total(rows))[:, :2])
-    swapped = jax.vmap(hvd.alltoall)(rows)
-    assert swapped.shape == rows.shape
+    assert_same(jax.vmap(lambda v: hvd.broadcast(v, size - 1))(x), np.asarray(x) - rank + size - 1)
     tree = jax.vmap(lambda a, b: hvd.allreduce((a, b), op=hvd.Sum), in_axes=(0, None))(x, jnp.ones(2))
     assert_same(tree[0], total(x))
     assert_same(tree[1][0], np.full(2, size))
     with pytest.raises(NotImplementedError, match="Adasum"):
         jax.vmap(lambda v: hvd.allreduce(v, op=hvd.Adasum))(x)
+
+
+def test_vmap_of_what_moves_rows(rank, size):
+    """The rows of every example are those that ranks share, whichever dimension is mapped."""
+    everything = np.arange(size * 3 * 2 * size * 2.0).reshape(
+        size, 3, 2 * size, 2
+    )  # rank, example, row, column
+    mine = jnp.asarray(everything[rank])
+    expected = {
+        hvd.allgather: np.concatenate(everything, axis=1),
+        hvd.alltoall: np.concatenate([other[:, 2 * rank : 2 * rank + 2] for other in everything], axis=1),
+        hvd.reducescatter: everything.mean(axis=0)[:, 2 * rank : 2 * rank + 2],
+    }
+
+    def mapped(first, last):
+        both = jax.vmap(jax.vmap(hvd.alltoall, in_axes=1, out_axes=1))(first)
+        return [jax.vmap(f)(first) for f in expected], [jax.vmap(f, in_axes=-1)(last) for f in expected], both
+
+    for way in (mapped, jax.jit(mapped)):
+        first, last, both = way(mine, jnp.moveaxis(mine, 0, -1))
+        for wanted, one, other in zip(expected.values(), first, last, strict=True):
+            assert_same(one, wanted)
+            assert_same(other, wanted)
+        assert_same(both, expected[hvd.alltoall])
 
 
 def test_checkpoint(rank, size):
@@ -173,6 +196,25 @@ def test_calls_that_ranks_reach_in_another_order(rank, size):
         first, second = both(turns, 1.0 * turn, -1.0 * turn)
         assert_same(first, np.full(3, 1.0 * turn * size))
         assert_same(second, np.full(3, -1.0 * turn * size))
+
+
+def _names(process_set):
+    program = jax.jit(lambda x: hvd.allreduce(x, process_set=process_set))
+    return re.findall(r'name = "([^"]+)"', program.lower(jnp.ones((2, 7))).as_text())
+
+
+def test_what_members_of_a_set_trace_does_not_change_other_names(rank, size):
+    for first in range(size - 1):  # one after the other, under one id
+        process_set = hvd.add_process_set(list(range(first, size))[:2] if size > 2 else [first])
+        inside = _names(process_set) if rank in process_set.ranks else []
+        everywhere = _names(hvd.global_process_set)
+
+        found = hvd.allgather_object((inside, everywhere))
+
+        assert len({tuple(names) for names, _ in found if names}) == 1, found
+        assert len({tuple(names) for _, names in found}) == 1, found
+        assert inside != everywhere
+        hvd.remove_process_set(process_set)
 
 
 def test_names_that_the_program_gives_stay(size):
