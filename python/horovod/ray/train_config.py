@@ -5,6 +5,7 @@ The backend runs in Ray's controller, at every start and restart of the workers,
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from horovod.runner.common.util.timeout import Timeout
 from .settings import write_identity
 from .worker import introduce_node
 
+_logger = logging.getLogger("horovod.ray")
 _INIT_TIME = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 
 
@@ -96,6 +98,13 @@ class HorovodBackend(Backend):  # type: ignore[misc]  # Ray has no types
 
     def on_start(self, worker_group: Any, backend_config: HorovodConfig) -> None:
         """Take the workers into a new job, before the train function."""
+        try:
+            self._enter(worker_group, backend_config)
+        except Exception:
+            _end(worker_group)
+            raise
+
+    def _enter(self, worker_group: Any, backend_config: HorovodConfig) -> None:
         seconds = float(backend_config.timeout_s)
         nics = sorted(backend_config.nics or ())
         introductions = ray.get(worker_group.execute_async(introduce_node, nics), timeout=seconds)
@@ -106,3 +115,17 @@ class HorovodBackend(Backend):  # type: ignore[misc]  # Ray has no types
             for rank, assignment in enumerate(assignments)
         ]
         ray.get(entered, timeout=seconds)
+
+
+def _end(worker_group: Any) -> None:
+    """End workers that did not become ranks, and give back their slots.
+
+    Ray would keep them as long as anyone holds the error that `fit` raises.
+    """
+    end = getattr(worker_group, "shutdown", None)
+    if end is None:
+        return
+    try:
+        end()
+    except Exception as error:  # noqa: BLE001 - of Ray; what is raised is why they are ended
+        _logger.warning("the workers could not be ended: %s: %s", type(error).__name__, error)

@@ -1,12 +1,15 @@
 """Where RayExecutor puts workers, and what it refuses."""
 
 import os
+import re
 
 import pytest
 import ray
 from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from horovod import __version__
+from horovod._cluster.versions import VersionMismatchError
 from horovod.ray import RayExecutor
 from horovod.ray._slots import NotEnoughSlotsError
 
@@ -27,6 +30,18 @@ def test_more_workers_than_slots_are_refused_at_once(cluster):
         RayExecutor(SETTINGS, num_hosts=4, num_workers_per_host=2).start()
     with pytest.raises(AssertionError, match="not both"):
         RayExecutor(SETTINGS, num_workers=1, num_hosts=1).start()
+
+
+def test_a_worker_with_another_horovod_is_refused_and_nothing_is_left(make_executor, monkeypatch):
+    monkeypatch.setattr("horovod._cluster.job.own_version", lambda: "0.0.7")
+
+    with pytest.raises(
+        VersionMismatchError,
+        match=rf"worker 0 \(host .* has horovod {re.escape(__version__)}, the driver has horovod 0\.0\.7",
+    ):
+        make_executor(num_workers=1).start()
+
+    assert all(one["state"] == "REMOVED" for one in placement_group_table().values())
 
 
 def test_slots_that_are_taken_are_waited_for_and_nothing_is_left(cluster):

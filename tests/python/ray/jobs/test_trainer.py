@@ -10,7 +10,14 @@ import pytest
 import ray
 import ray.train
 from cluster_state import wait_until
-from ray.train import Checkpoint, FailureConfig, RunConfig, ScalingConfig, WorkerGroupError
+from ray.train import (
+    Checkpoint,
+    FailureConfig,
+    RunConfig,
+    ScalingConfig,
+    TrainingFailedError,
+    WorkerGroupError,
+)
 from ray.train.horovod import HorovodConfig as RaysHorovodConfig
 from ray.train.horovod import HorovodTrainer
 
@@ -109,6 +116,27 @@ def test_an_exception_carries_the_workers_traceback(cluster, tmp_path):
         trainer.fit()
 
     assert list(raised.value.worker_failures) == [1]
+
+
+def test_workers_with_another_horovod_are_refused_and_nothing_is_left(cluster, tmp_path):
+    # Run by every interpreter that has the folder in its path: the workers, not the controller of the run.
+    Path(tmp_path, "sitecustomize.py").write_text('import horovod\n\nhorovod.__version__ = "0.0.7"\n')
+    trainer = HorovodTrainer(
+        train_torch,
+        scaling_config=TWO,
+        run_config=RunConfig(
+            storage_path=str(tmp_path), worker_runtime_env={"env_vars": {"PYTHONPATH": str(tmp_path)}}
+        ),
+    )
+
+    with pytest.raises(TrainingFailedError, match=r"has horovod 0\.0\.7, the driver has horovod") as raised:
+        trainer.fit()
+
+    # While the error is held: a notebook holds the last one.
+    wait_until(
+        lambda: ray.available_resources().get("CPU") == ray.cluster_resources().get("CPU"),
+        f"the workers that were refused are still there: {raised.value}",
+    )
 
 
 def train_jax(config):

@@ -1,5 +1,6 @@
 """What RayExecutor and its parts decide without a cluster."""
 
+import importlib
 import inspect
 import stat
 import time
@@ -128,6 +129,28 @@ def test_the_signature_is_that_of_the_original():
         *("timeout_s", "ssh_identity_file", "ssh_str", "placement_group_timeout_s", "nics"),
     ]
     assert list(inspect.signature(BaseHorovodWorker.__init__).parameters)[1:] == ["world_rank", "world_size"]
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("horovod.ray", "RayExecutor BaseHorovodWorker ElasticRayExecutor"),
+        ("horovod.ray.adapter", "Adapter BaseParams"),
+        ("horovod.ray.driver_service", "detect_nics"),
+        ("horovod.ray.elastic", "ElasticRayExecutor RayHostDiscovery TestDiscovery"),
+        ("horovod.ray.elastic_v2", "ElasticAdapter ElasticParams RayHostDiscovery TestDiscovery"),
+        ("horovod.ray.ray_logger", "configure log"),
+        ("horovod.ray.runner", "BaseHorovodWorker Coordinator ElasticAdapter ElasticParams MiniSettings"),
+        ("horovod.ray.runner", "RayExecutor StaticAdapter StaticParams"),
+        ("horovod.ray.strategy", "ColocatedStrategy PGStrategy create_placement_group"),
+        ("horovod.ray.utils", "detect_nics map_blocking nics_to_env_var"),
+        ("horovod.ray.worker", "BaseHorovodWorker"),
+    ],
+)
+def test_names_that_programs_import(module, names):
+    home = importlib.import_module(module)
+
+    assert [name for name in names.split() if not callable(getattr(home, name, None))] == []
 
 
 def test_settings(tmp_path):
