@@ -312,8 +312,7 @@ constexpr Row kGpuRows[] = {
 constexpr Row kIgnoredRows[] = {
     integer("HOROVOD_FUSION_THRESHOLD", kNotNegative, "134217728",
             "Size of the original's fusion buffer (option: in MiB). No effect: tensors are never "
-            "copied "
-            "together here.",
+            "copied together here.",
             [](Settings& s, const Value& v) { s.fusion_threshold_bytes = v.integer; }),
     decimal(
         "HOROVOD_CYCLE_TIME", kDecimalNotNegative, "1",

@@ -16,13 +16,6 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 // A row of the log: the score, and the columns of the knobs as one text.
 struct LogRow {
   std::string knobs;
@@ -80,15 +73,15 @@ constexpr bool kTimesMeanSomething = true;
 void expect_a_good_end(const LaunchedJob& job, const std::string& profile, const std::string& log) {
   EXPECT_THAT(job.err(), AnyOf(HasSubstr("times the automatic tuning (95 % confidence"),
                                HasSubstr("nothing is better than the automatic tuning")));
-  const auto best = tune::parse_profile(text_of(profile));
-  ASSERT_TRUE(best) << text_of(profile);
-  auto rows = rows_of(text_of(log));
+  const auto best = tune::parse_profile(contents(profile));
+  ASSERT_TRUE(best) << contents(profile);
+  auto rows = rows_of(contents(log));
   ASSERT_GT(rows.size(), 10u);
   EXPECT_EQ(rows.back().knobs, knobs_of(*best)) << "the last row is the best tuning";
   if (!kTimesMeanSomething) return;
   constexpr size_t kLastRace = 17;
   if (rows.size() > kLastRace) rows.erase(rows.begin(), rows.end() - kLastRace);
-  EXPECT_GE(median_of(rows, knobs_of(*best)), 0.5 * median_of(rows, knobs_of({}))) << text_of(log);
+  EXPECT_GE(median_of(rows, knobs_of(*best)), 0.5 * median_of(rows, knobs_of({}))) << contents(log);
 }
 
 class Autotune : public ::testing::TestWithParam<const char*> {};
@@ -126,7 +119,7 @@ TEST(AutotuneProfile, IsUsedAtTheNextStartAndMarkedInTheTimeline) {
                    "steps", "20", "100000"});
 
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
-  EXPECT_THAT(text_of(timeline), HasSubstr("TUNING small_bytes=104 chunk_bytes=32768"));
+  EXPECT_THAT(contents(timeline), HasSubstr("TUNING small_bytes=104 chunk_bytes=32768"));
 }
 
 TEST(AutotuneProfile, ThatCannotBeReadIsAnErrorThatNamesIt) {

@@ -62,11 +62,14 @@ class HostsGloo : public HostsFixture {
 };
 
 TEST_F(HostsGloo, HasEveryOperation) {
+  const TemporaryDirectory folder;
+  const std::string timeline = folder / "timeline.json";
   LaunchedJob job(over_gloo(ranks(4, "hosta:2,hostb:1,hostc:1", {"operations"})),
-                  {.environment = settings()});
+                  {.environment = settings({"HOROVOD_TIMELINE=" + timeline})});
 
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_THAT(job.out() + job.err(), HasSubstr(kUses));
+  EXPECT_THAT(contents(timeline), AllOf(HasSubstr("GLOO_ALLREDUCE"), HasSubstr("GLOO_BCAST")));
 }
 
 TEST_F(HostsGloo, IsNotTakenUnlessAskedFor) {

@@ -21,6 +21,7 @@ class GlooBackend final : public hosts::StreamBackend {
   ~GlooBackend() override;
 
   std::string_view name() const override { return "gloo"; }
+  std::string_view activity() const override { return "GLOO"; }
   const Capabilities& capabilities() const override { return capabilities_; }
   void abandon() HVD_REQUIRES(engine_role) override;
   // Gloo does not say for whom it waits: for each in turn, so that none is left asleep.

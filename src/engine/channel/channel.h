@@ -226,7 +226,6 @@ class Channel final : private control::Directory {
   void finish(Operation& op, const Status& status) HVD_REQUIRES(engine_role);
   void finish_plain(Operation& op) HVD_REQUIRES(engine_role);
   void free_names(const Operation& op) HVD_REQUIRES(engine_role);
-  void trace_start(const Operation& op) HVD_REQUIRES(engine_role);
   void fail(Status status) HVD_REQUIRES(engine_role);
   bool follow_tuning(uint32_t flags) HVD_REQUIRES(engine_role) {
     return HVD_LIKELY(tuning_.says(flags)) || switch_tuning(flags & control::kTuningMask);

@@ -300,7 +300,7 @@ void Channel::remember(const CachedPtr& slot) {
 }
 
 void Channel::run_small(Operation& op, CachedOperation& slot, const std::byte* const* payloads) {
-  if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
+  if (HVD_UNLIKELY(op.is_traced)) rows_.started(op, "SHM");
   run_small_operation(op, slot, set_, payloads);
   statistics_.small_operations.add();
   finish(op, op.status);
@@ -316,7 +316,7 @@ bool Channel::all_share(const CachedOperation& slot, std::span<const Mark> marks
 void Channel::run_large(Operation& op, CachedOperation& slot, std::span<const Mark> marks) {
   flight_.set_state(op.flight, FlightState::kRunning);
   build_work(op, slot, set_);
-  if (HVD_UNLIKELY(op.is_traced)) trace_start(op);
+  if (HVD_UNLIKELY(op.is_traced)) rows_.started(op, works_.plane().activity(op.work));
   if (all_share(slot, marks)) {
     if (!map_shared(op, slot, marks)) {
       works_.hold(op);
@@ -348,10 +348,6 @@ bool Channel::switch_tuning(uint32_t bits) {
   }
   host_.tuned(*this, tuning_.now());
   return true;
-}
-
-void Channel::trace_start(const Operation& op) {
-  rows_.started(op, op.use.device < 0 ? std::string_view("SHM") : works_.plane().activity(op.work));
 }
 
 // Turns the offsets that all ranks sent into addresses here.

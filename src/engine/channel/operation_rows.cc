@@ -13,6 +13,13 @@ std::string row_name(const Operation& op, size_t index) {
   return op.buffers.size() == 1 ? name : concat(name, '.', index);
 }
 
+// NCCL_ALLREDUCE. Libraries call a broadcast BCAST; programs that read timelines look for that.
+std::string activity_name(std::string_view activity, wire::Kind kind) {
+  const bool is_of_library = activity == "NCCL" || activity == "GLOO" || activity == "MPI";
+  if (is_of_library && kind == wire::Kind::kBroadcast) return concat(activity, "_BCAST");
+  return concat(activity, "_", wire::kind_name(kind));
+}
+
 }  // namespace
 
 void OperationRows::submitted(Operation& op) {
@@ -36,7 +43,7 @@ void OperationRows::started(const Operation& op, std::string_view activity) {
     const std::string name = row_name(op, t);
     timeline->negotiate_end(name);
     timeline->start(name, wire::kind_name(op.kind));
-    timeline->activity_start(name, concat(activity, "_", wire::kind_name(op.kind)));
+    timeline->activity_start(name, activity_name(activity, op.kind));
   }
 }
 

@@ -55,6 +55,7 @@ def test_every_operation_runs_by_nccl(tmp_path: Path) -> None:
     assert "host memory" not in ended.output, ended.output
     assert "KERNELS 0" not in ended.output, ended.output
     assert "NCCL_ALLREDUCE" in timeline.read_text()
+    assert "NCCL_BCAST" in timeline.read_text()
 
 
 def test_every_operation_runs_through_host_memory_where_nccl_is_missing() -> None:
