@@ -188,9 +188,18 @@ print("flat", hvd.rank())
 
 
 PROGRAMS = {
-    "jax/mlp.py": ["--steps", "20"],
-    "jax/transformer.py": ["--steps", "4", "--small"],
-    "jax/synthetic_benchmark.py": ["--small", "--iterations", "2", "--batches", "2"],
+    "jax/mlp.py": ["--steps", "20", "--batch", "32"],
+    "jax/transformer.py": ["--steps", "4", "--small", "--batch", "4", "--sharded", "--compress"],
+    "jax/synthetic_benchmark.py": [
+        "--small",
+        "--iterations",
+        "2",
+        "--batches",
+        "2",
+        "--batch",
+        "8",
+        "--compress",
+    ],
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -127,6 +128,47 @@ except mx.base.MXNetError as error:
     assert ended.output.count("raised:") == 2
 
 
+def test_priorities_order_what_waits_for_the_engine(tmp_path):
+    timeline = tmp_path / "timeline.json"
+    ended = run_job(
+        tmp_path,
+        2,
+        BEGIN
+        + """
+import ctypes, threading
+
+# The one thread that works on priorities is kept busy until everything is pushed.
+begun, gate = threading.Event(), threading.Event()
+def hold(_context, _parameter):
+    begun.set()
+    assert gate.wait(60)
+Function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+held, prioritized, cpu = Function(hold), ctypes.c_int(3), (ctypes.c_int * 2)(1, 0)
+written = mx.nd.ones((1,))
+handle = (ctypes.c_void_p * 1)(written.handle.value)
+push = mx.base._LIB.MXEnginePushSyncND
+assert push(held, None, None, cpu, None, 0, handle, 1, ctypes.byref(prioritized), 0, b"hold") == 0
+assert begun.wait(60)
+
+arrays = {priority: mx.nd.full((2000,), rank + 1) for priority in range(-4, 4)}
+for array in arrays.values():
+    array.wait_to_read()
+pushed = list(arrays)[3 * rank:] + list(arrays)[:3 * rank]
+for priority in pushed:
+    hvd.allreduce_(arrays[priority], op=hvd.Sum, name=f"priority{priority}", priority=priority)
+gate.set()
+assert all((array.asnumpy() == 3.0).all() for array in arrays.values())
+hvd.shutdown()
+""",
+        HOROVOD_TIMELINE=str(timeline),
+        MXNET_CPU_PRIORITY_NTHREADS="1",
+    )
+
+    assert ended.code == 0, ended.output
+    found = re.findall(r'"name":"allreduce\.priority(-?\d)"', timeline.read_text())
+    assert found == [str(priority) for priority in range(3, -5, -1)]
+
+
 STEPS = """
 import gc, resource
 def resident():
@@ -194,9 +236,12 @@ for _ in range(3):
 @pytest.mark.parametrize(
     ("example", "arguments"),
     [
-        ("gluon_cnn.py", ["--epochs", "1", "--images", "256"]),
-        ("module_mlp.py", ["--epochs", "2"]),
-        ("synthetic_benchmark.py", ["--steps", "2", "--warm-up", "1"]),
+        ("gluon_cnn.py", ["--epochs", "1", "--images", "256", "--batch-size", "64", "--fp16"]),
+        ("module_mlp.py", ["--epochs", "2", "--batch-size", "64"]),
+        (
+            "synthetic_benchmark.py",
+            ["--steps", "2", "--warm-up", "1", "--batch-size", "1", "--model", "squeezenet1.1"],
+        ),
     ],
 )
 def test_examples_run(example, arguments):
