@@ -9,11 +9,14 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "launch/agent/agent.h"
+#include "launch/agent/join.h"
 #include "launch/doctor/check_build.h"
 #include "launch/doctor/doctor.h"
 #include "launch/job/decide.h"
 #include "launch/job/run_job.h"
+#include "launch/link/meeting_place.h"
 #include "launch/options/help.h"
+#include "launch/options/launch_settings.h"
 #include "launch/os/command_path.h"
 #include "launch/os/exit_status.h"
 #include "launch/output/flush.h"
@@ -72,9 +75,39 @@ int check_build(const Options& options, const EnvironmentList& environment, Term
   return print(terminal, check_build_text(facts));
 }
 
-// The start of a job: here, or by becoming another launcher.
+// Of --join, on a host that is not the one to launch.
+int join(const Options& options, MeetingPlace place, const EnvironmentList& environment,
+         Terminal& terminal) {
+  const Result<LaunchSettings> settings = read_launch_settings(environment);
+  if (!settings) return fail(terminal, settings.status());
+  const auto timeout = options.start_timeout ? options.start_timeout : settings->start_timeout;
+  const Result<int> exit_code =
+      run_join({.place = std::move(place),
+                .key_file = options.elastic.key_file,
+                .slots = options.elastic.slots_per_host.value_or(1),
+                .timeout = timeout.value_or(kDefaultStartTimeout)},
+               environment, [&terminal](std::string_view text) {
+                 terminal.err().append(concat("horovodrun: ", text, "\n"));
+                 terminal.flush_some();
+               });
+  if (!exit_code) return fail(terminal, exit_code.status());
+  flush_all(terminal, nullptr, Deadline::never());
+  return *exit_code;
+}
+
+// The start of a job: here, by joining one, or by becoming another launcher.
 int launch(Options options, const EnvironmentList& environment, Terminal& terminal) {
   const Request request = options.request;
+  if (!options.elastic.join.empty()) {
+    Result<MeetingPlace> place = parse_meeting_place(options.elastic.join);
+    if (!place) return fail(terminal, place.status());
+    const Result<std::string> hostname = own_hostname();
+    if (!hostname) return fail(terminal, hostname.status());
+    const bool is_here = locate_hosts({{place->host, 1}}, *hostname).front().is_local;
+    if (request == Request::kRun && !is_here) {
+      return join(options, *std::move(place), environment, terminal);
+    }
+  }
   const Result<Prepared> prepared = prepare_job(std::move(options), environment);
   if (!prepared) return fail(terminal, prepared.status());
   const Plan& plan = prepared->plan;

@@ -8,6 +8,7 @@
 #include "launch/doctor/doctor_facts.h"
 #include "launch/doctor/doctor_probe.h"
 #include "launch/link/agent_message.h"
+#include "launch/link/join_message.h"
 
 namespace {
 
@@ -37,6 +38,8 @@ void read_payload(std::string_view bytes) {
   (void)decode_facts(bytes).is_ok();
   (void)decode_probe(bytes).is_ok();
   (void)decode_number(bytes).is_ok();
+  (void)decode_join(bytes).is_ok();
+  (void)decode_end(bytes).is_ok();
   if (const auto piece = decode_file(bytes)) {
     HVD_ASSERT(encode(*piece) == bytes, "a piece of a file has one encoding");
   }

@@ -75,6 +75,7 @@ void ElasticJob::on_time() {
   discovery_.on_time(now());
   look_after_hosts();
   take_hosts();
+  take_joined();
   stir();
   carry_out(policy_.on_time(now()));
   while (!not_started_.empty()) {
@@ -106,6 +107,16 @@ void ElasticJob::take_hosts() {
   }
   // The hosts that were known stay; the next answer may be better.
   say({.event = "discovery_failed", .reason = news->status().message()});
+}
+
+// Hosts that joined or left by themselves, besides the one where the job was launched.
+void ElasticJob::take_joined() {
+  if (!start_.fleet().joined) return;
+  while (const auto news = start_.fleet().joined->take_news()) {
+    std::vector<HostSlots> hosts = prepared_.found.hosts;
+    hosts.insert(hosts.end(), news->begin(), news->end());
+    carry_out(policy_.on_hosts(hosts, now()));
+  }
 }
 
 void ElasticJob::stir() {

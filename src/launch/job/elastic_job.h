@@ -56,6 +56,7 @@ class ElasticJob {
   void say(const Action& action);
   void look_after_hosts();
   void take_hosts();
+  void take_joined();
   void stir();
 
   const Prepared& prepared_;

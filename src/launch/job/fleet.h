@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "base/clock.h"
 #include "launch/job/job_store.h"
 #include "launch/job/report.h"
+#include "launch/link/joined_hosts.h"
 #include "launch/link/remote_host.h"
 #include "launch/link/run_folder.h"
 #include "launch/output/output_tail.h"
@@ -45,6 +47,7 @@ struct Fleet {
   std::optional<StdinPump> stdin_pump = {};    // terminal -> rank 0, if it runs here
   RemoteHost* input_host = nullptr;            // where rank 0 runs, if not here
   std::optional<JobStore> store = {};          // none: one host
+  std::unique_ptr<JoinedHosts> joined = {};    // of --join, where the job is launched
   std::optional<ReturnedFiles> returned = {};  // of horovod.run
 };
 

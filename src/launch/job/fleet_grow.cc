@@ -19,6 +19,9 @@ constexpr std::chrono::seconds kAskOneHostTime{3};
 }  // namespace
 
 Result<HostPlan> FleetStart::plan_host(const std::string& name) const {
+  if (fleet_.joined && fleet_.joined->has(name)) {
+    return HostPlan{.name = name, .slots = 0, .is_local = false, .ranks = {}, .agent_command = {}};
+  }
   HVD_TRY_ASSIGN(const std::string hostname, own_hostname());
   HostPlan host{.name = name,
                 .slots = 0,
@@ -96,6 +99,14 @@ Status FleetStart::add_local(const std::vector<NewWorker>& workers) {
   return Status::ok();
 }
 
+Result<RemoteHost> FleetStart::reach(const HostPlan& host, std::string_view first_message) {
+  if (host.agent_command.empty()) {
+    HVD_TRY_ASSIGN(UniqueFd socket, fleet_.joined->open_agent(host.name));
+    return RemoteHost::adopt(host, std::move(socket), first_message);
+  }
+  return RemoteHost::connect(host, prepared_.plan.environment, first_message, signals_, limit_);
+}
+
 Status FleetStart::add_remote(const HostPlan& host, const std::vector<NewWorker>& workers) {
   HVD_TRY_ASSIGN(StartMessage message, common_message());
   message.is_elastic = true;
@@ -104,8 +115,7 @@ Status FleetStart::add_remote(const HostPlan& host, const std::vector<NewWorker>
     message.ranks.push_back({.rank = worker.id, .variables = elastic_variables(worker)});
   }
   HVD_TRY_ASSIGN(const std::string frame, start_frame(message));
-  Result<RemoteHost> remote =
-      RemoteHost::connect(host, prepared_.plan.environment, frame, signals_, limit_);
+  Result<RemoteHost> remote = reach(host, frame);
   if (!remote) return remote.status();
   fleet_.remote.push_back(*std::move(remote));
   for (const NewWorker& worker : workers) {

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "launch/link/agent_message.h"
+#include "launch/link/meeting_place.h"
 #include "launch/output/output_files.h"
 
 namespace hvd::launch {
@@ -37,10 +38,16 @@ Result<FleetStart> FleetStart::prepare(const Prepared& prepared, const std::stri
   FleetStart start(prepared, program, signals, limit, key);
   const ElasticOptions& elastic = prepared.options.elastic;
   const bool may_have_several = elastic.is_requested() && (prepared.found.hosts.size() > 1 ||
-                                                           !prepared.options.hostfile.empty() ||
-                                                           !elastic.host_discovery_script.empty());
+                                                           may_hosts_change(prepared.options));
   if (prepared.plan.hosts.size() > 1 || may_have_several) {
     HVD_TRY_ASSIGN(start.fleet_.store, JobStore::start(key, prepared.options.network_interfaces));
+  }
+  if (!elastic.join.empty()) {
+    HVD_TRY_ASSIGN(const MeetingPlace place, parse_meeting_place(elastic.join));
+    HVD_TRY_ASSIGN(const net::Key user_key, net::Key::from_file(elastic.key_file));
+    HVD_TRY_ASSIGN(start.fleet_.joined,
+                   JoinedHosts::listen(place, prepared.options.network_interfaces, user_key,
+                                       prepared.found.hosts.front().host));
   }
   const auto folder = get_variable(prepared.plan.environment, kRunFolderVariable);
   if ((prepared.plan.hosts.size() > 1 || may_have_several) && folder && !folder->empty()) {

@@ -49,6 +49,7 @@ class FleetStart {
   Result<HostPlan> plan_host(const std::string& name) const;
   EnvironmentList elastic_variables(const NewWorker& worker) const;
   Status add_local(const std::vector<NewWorker>& workers);
+  Result<RemoteHost> reach(const HostPlan& host, std::string_view first_message);
   Status add_remote(const HostPlan& host, const std::vector<NewWorker>& workers);
   EnvironmentList full_environment(const WorkerPlan& worker) const;
   std::string key_text() const;

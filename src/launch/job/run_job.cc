@@ -17,6 +17,7 @@ namespace {
 // After a signal nobody waits long for a reader that does not read.
 constexpr Nanoseconds kFlushTimeAfterSignal = std::chrono::seconds(1);
 constexpr size_t kReportedLines = 10;
+constexpr Nanoseconds kFarewellTimeOfHosts = std::chrono::seconds(1);
 
 void say_started(const Plan& plan, const std::vector<std::string>& command, Terminal& terminal) {
   for (const HostPlan& host : plan.hosts) {
@@ -124,6 +125,15 @@ int report_not_started(const BringUpEnd& end, Terminal& terminal) {
   return end.failure->exit_code;
 }
 
+// For hosts that have joined; the launcher's own lines are longer.
+std::string describe_end(const JobEnd& end) {
+  if (end.signal) return concat("the launcher was ended by ", describe_signal(*end.signal));
+  if (end.elastic && end.elastic->exit_code != 0) {
+    return concat("the job has failed: ", end.elastic->reason);
+  }
+  return "the workers have finished";
+}
+
 Result<int> run_elastic(const Prepared& prepared, FleetStart& start, const Signals& signals,
                         const DescriptorLimit& limit, Terminal& terminal) {
   HVD_TRY_ASSIGN(ElasticLog log, ElasticLog::open(prepared.options.elastic.log_file));
@@ -137,6 +147,9 @@ Result<int> run_elastic(const Prepared& prepared, FleetStart& start, const Signa
   terminal.err().start_line();
   terminal.err().append(job.summary());
   const int exit_code = report_end(fleet, end, terminal);
+  if (fleet.joined) {
+    fleet.joined->farewell(exit_code, describe_end(end), Deadline::after(kFarewellTimeOfHosts));
+  }
   flush_all(terminal, &signals,
             end.signal ? Deadline::after(kFlushTimeAfterSignal) : Deadline::never());
   return exit_code;

@@ -50,6 +50,7 @@ JobEnd Supervisor::run() {
     const Nanoseconds silence =
         termination_.has_begun() ? kSilenceWhileEnding : kSilenceWhileRunning;
     for (RemoteHost& host : fleet_.remote) host.on_time(now(), silence);
+    if (fleet_.joined) fleet_.joined->on_time(now());
     note_exits();
     note_lost_hosts();
     note_elastic();
@@ -108,6 +109,7 @@ void Supervisor::turn(Deadline deadline) {
   }
   watch_input();
   if (fleet_.store) fleet_.store->watch(polls_);
+  if (fleet_.joined) fleet_.joined->watch(polls_);
   if (elastic_ != nullptr && !termination_.has_begun()) elastic_->watch(polls_);
   // Last: output that a rank wrote before it ended is taken before its end is.
   polls_.watch(signals_.poll_fd(), POLLIN, [this] { take_signals(); });

@@ -36,6 +36,11 @@ enum class FrameKind : uint8_t {
   kInquire = 5,  // doctor: what is this host like?
   kProbe = 6,    // doctor: how do you reach that host?
   kKillOne = 7,  // a worker of an elastic job: its number
+  // launcher -> a host that joins (join_message.h)
+  kJoined = 16,   // a text
+  kRefused = 17,  // a text
+  kOpen = 18,     // a number: dial again, for an agent
+  kEnd = 19,
   // agent -> launcher
   kHello = 32,
   kReady = 33,
@@ -49,6 +54,9 @@ enum class FrameKind : uint8_t {
   kFacts = 41,
   kProbed = 42,
   kFile = 43,  // what a rank of horovod.run left; before kGone
+  // a host that joins -> launcher
+  kJoin = 48,
+  kLeave = 49,  // no new workers, and those that run may finish their step
   // both ways
   kHeartbeat = 64,
   kMessage = 65,  // of or for an elastic worker: its number, then elastic/message.h

@@ -94,6 +94,15 @@ Result<RemoteHost> RemoteHost::connect(const HostPlan& plan, const EnvironmentLi
   return host;
 }
 
+Result<RemoteHost> RemoteHost::adopt(const HostPlan& plan, UniqueFd socket,
+                                     std::string_view first_message) {
+  UniqueFd in(::fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
+  if (!in.valid()) return errno_status("cannot copy a descriptor", errno);
+  RemoteHost host(plan, -1, std::move(in), std::move(socket), {});
+  host.queue_.append(first_message);
+  return host;
+}
+
 void RemoteHost::send(FrameKind kind, std::string_view payload) {
   if (!in_.valid()) return;
   queue_.append(encode_frame(kind, payload));
@@ -219,6 +228,7 @@ Status RemoteHost::take(const Frame& frame, WorkerEvents& events) {
     case FrameKind::kGone:
       state_ = State::kGone;
       in_.reset();
+      if (pid_ < 0) out_.reset();  // whoever carries the bytes sees that we are through
       return Status::ok();
     case FrameKind::kFacts:
     case FrameKind::kProbed:
@@ -316,14 +326,15 @@ void RemoteHost::give_up(std::string why) {
 // Lost, once everything that could explain it has come.
 void RemoteHost::settle() {
   if (is_over() || !closed_at_) return;
-  const bool is_complete = ssh_end_ && !err_.valid();
+  const bool is_complete = pid_ < 0 && !err_.valid();
   if (!is_complete && closed_why_.empty() && now() < *closed_at_ + kFarewellTime) return;
   state_ = State::kLost;
   why_ = describe_end();
 }
 
 std::string RemoteHost::describe_end() const {
-  const std::string_view shell = plan_->agent_command.front();
+  const bool has_shell = !plan_->agent_command.empty();
+  const std::string_view shell = has_shell ? plan_->agent_command.front() : std::string_view();
   std::string text;
   if (!closed_why_.empty()) {
     text = closed_why_;

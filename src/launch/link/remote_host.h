@@ -36,6 +36,10 @@ class RemoteHost {
                                     std::string_view first_message, const Signals& signals,
                                     const DescriptorLimit& limit);
 
+  // The same over a socket to an agent that is there already, or soon (joined_hosts.h).
+  static Result<RemoteHost> adopt(const HostPlan& plan, UniqueFd socket,
+                                  std::string_view first_message);
+
   // Kills ssh if it is still there; the agent notices that its input has ended.
   ~RemoteHost();
   RemoteHost(RemoteHost&& other) noexcept;
@@ -83,7 +87,7 @@ class RemoteHost {
   std::string describe_end() const;
 
   const HostPlan* plan_;
-  pid_t pid_;  // of ssh; -1 once it has been waited for
+  pid_t pid_;  // of ssh; -1: it has been waited for, or there is none
   UniqueFd in_;
   UniqueFd out_;
   UniqueFd err_;

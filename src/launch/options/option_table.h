@@ -51,6 +51,8 @@ enum class OptionId {
   kBlacklistCooldownRange,
   kHostDiscoveryScript,
   kElasticLog,
+  kJoin,
+  kKeyFile,
   kChaos,
   kTunable,
 };

@@ -153,6 +153,10 @@ Status OptionReader::apply_value(OptionId id, std::string_view spelling, std::st
       return read_text(spelling, "file name", value, options_.ssh.identity_file);
     case OptionId::kHostDiscoveryScript:
       return read_text(spelling, "file name", value, elastic.host_discovery_script);
+    case OptionId::kJoin:
+      return read_text(spelling, "host and port", value, elastic.join);
+    case OptionId::kKeyFile:
+      return read_text(spelling, "file name", value, elastic.key_file);
     case OptionId::kElasticLog:
       return read_text(spelling, "file name", value, elastic.log_file);
     case OptionId::kChaos:

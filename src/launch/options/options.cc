@@ -61,6 +61,29 @@ bool answers_at_once(const Options& options) {
   return options.request == Request::kHelp || options.request == Request::kVersion;
 }
 
+Status check_join(const Options& options) {
+  const ElasticOptions& elastic = options.elastic;
+  if (elastic.join.empty() && elastic.key_file.empty()) return Status::ok();
+  if (elastic.join.empty()) {
+    return invalid_argument("--key-file belongs to --join HOST:PORT, which is missing");
+  }
+  if (elastic.key_file.empty()) {
+    return invalid_argument(
+        "--join needs --key-file FILE, by which the hosts of the job know each other: (umask 077 "
+        "&& head -c 32 /dev/urandom > FILE)");
+  }
+  const char* other = nullptr;
+  if (!options.hosts.empty()) other = "-H";
+  if (!options.hostfile.empty()) other = "--hostfile";
+  if (!elastic.host_discovery_script.empty()) other = "--host-discovery-script";
+  if (options.controller == Controller::kMpi) other = "--mpi";
+  if (options.controller == Controller::kJsrun) other = "--jsrun";
+  if (other == nullptr) return Status::ok();
+  return invalid_argument(concat("--join and ", other,
+                                 " contradict each other: with --join the hosts come by "
+                                 "themselves"));
+}
+
 Status check_together(const Options& options) {
   if (!options.hosts.empty() && !options.hostfile.empty()) {
     return invalid_argument("-H and --hostfile contradict each other: give one of them");
@@ -71,6 +94,7 @@ Status check_together(const Options& options) {
                                    options.hosts.empty() ? "--hostfile" : "-H",
                                    " contradict each other: give one of them"));
   }
+  HVD_TRY(check_join(options));
   if (options.request != Request::kRun) return Status::ok();
   if (options.tries_gpus)
     return invalid_argument("--gpu belongs to the doctor: horovodrun doctor --gpu");

@@ -56,12 +56,17 @@ struct ElasticOptions {
   std::optional<std::chrono::seconds> timeout = {};
   std::optional<std::pair<int32_t, int32_t>> cooldown_range = {};  // seconds
   std::string host_discovery_script = {};
+  std::string join = {};                                     // HOST:PORT; empty: not given
+  std::string key_file = {};                                 // of --join
   std::string log_file = {};                                 // empty: none
   std::optional<std::chrono::milliseconds> chaos_kill = {};  // mean time between two kills
   uint64_t chaos_seed = 0;                                   // 0: a random one
 
-  // As in the original: these two turn elastic training on, the others only shape it.
-  bool is_requested() const { return min_num_proc.has_value() || !host_discovery_script.empty(); }
+  // As in the original: the first two turn elastic training on, the others only shape it. So do
+  // hosts that come when they like.
+  bool is_requested() const {
+    return min_num_proc.has_value() || !host_discovery_script.empty() || !join.empty();
+  }
 };
 
 struct Options {

@@ -8,6 +8,7 @@
 #include "launch/os/read_text_file.h"
 #include "launch/os/run_program.h"
 #include "launch/plan/lsf_hosts.h"
+#include "launch/plan/prepare.h"
 #include "launch/plan/slurm_hosts.h"
 
 namespace hvd::launch {
@@ -136,8 +137,9 @@ Result<std::vector<HostSlots>> parse_discovered(std::string_view text, const Opt
 }
 
 bool may_hosts_change(const Options& options) {
-  return options.elastic.is_requested() &&
-         (!options.elastic.host_discovery_script.empty() || !options.hostfile.empty());
+  const ElasticOptions& elastic = options.elastic;
+  return elastic.is_requested() && (!elastic.host_discovery_script.empty() ||
+                                    !options.hostfile.empty() || !elastic.join.empty());
 }
 
 Result<std::vector<HostSlots>> read_hosts_again(const Options& options) {
@@ -162,6 +164,10 @@ Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& env
   bool from_batch_system = false;
   if (!options.elastic.host_discovery_script.empty()) {
     HVD_TRY_ASSIGN(found, discovered_hosts(options, environment));
+  } else if (!options.elastic.join.empty()) {
+    HVD_TRY_ASSIGN(std::string own, own_hostname());
+    found.hosts = {{std::move(own), options.elastic.slots_per_host.value_or(1)}};
+    found.source = "--join";
   } else if (!options.hosts.empty()) {
     Result<std::vector<HostSlots>> hosts = parse_hosts(options.hosts);
     if (!hosts) return blame("-H", hosts.status());
