@@ -1,7 +1,10 @@
 #include "bootstrap/join_network.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "base/log.h"
@@ -17,6 +20,8 @@
 namespace hvd::bootstrap {
 namespace {
 
+constexpr int kPauseBetweenLooksMs = 50;
+
 Result<Network> meet(TcpEnd self, store::Store& store, const net::Key& key, uint64_t epoch,
                      Deadline deadline, const Interrupt* interrupt = nullptr) {
   say_what_is_open(self.member);
@@ -31,6 +36,27 @@ Result<Network> meet(TcpEnd self, store::Store& store, const net::Key& key, uint
   HVD_TRY_ASSIGN(network.mesh,
                  open_mesh(std::move(self), std::move(port), roster, key, epoch, deadline));
   return network;
+}
+
+bool are_loopback(std::span<const net::Address> addresses) {
+  return std::all_of(addresses.begin(), addresses.end(),
+                     [](const net::Address& one) { return one.is_loopback(); });
+}
+
+// A host whose link is down has no address but those of loopback, and others would look for it
+// there for as long as they wait. In an elastic job the link may come back meanwhile.
+Result<TcpEnd> await_tcp_end(const topology::Topology& topology, const Environment& environment,
+                             const StorePlace& place, Deadline deadline,
+                             const Interrupt* interrupt) {
+  while (true) {
+    Result<TcpEnd> end = look_at_tcp_end(topology, environment);
+    const bool is_linked =
+        end.is_ok() && (!are_loopback(end->usable) || are_loopback(place.addresses));
+    if (is_linked || interrupt == nullptr || deadline.passed()) return end;
+    HVD_TRY(interrupt->look());
+    pollfd news{interrupt->fd, POLLIN, 0};
+    ::poll(&news, 1, kPauseBetweenLooksMs);
+  }
 }
 
 Result<std::unique_ptr<store::ServerThread>> host_store(const StorePlace& place, const TcpEnd& self,
@@ -97,7 +123,7 @@ Result<Network> join_network(const topology::Topology& topology, const Environme
     HVD_TRY_ASSIGN(place, launcher_store_place(topology, environment, deadline));
   }
   if (!key) return missing_key(topology, *place);
-  HVD_TRY_ASSIGN(TcpEnd self, look_at_tcp_end(topology, environment));
+  HVD_TRY_ASSIGN(TcpEnd self, await_tcp_end(topology, environment, *place, deadline, interrupt));
   return join_at(*place, std::move(self), *key, options, deadline, memory, interrupt);
 }
 

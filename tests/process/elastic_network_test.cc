@@ -5,7 +5,9 @@
 namespace hvd::test {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ElasticNetwork : public ElasticJobs {
  protected:
@@ -98,6 +100,52 @@ TEST_F(ElasticNetwork, AJobWhoseOtherHostOnlySshReachesEndsAndSaysSo) {
   EXPECT_NE(code, 0);
   EXPECT_THAT(job.err(), HasSubstr("only 1 of at least 2 workers remain"));
   EXPECT_THAT(job.err(), HasSubstr("the network of host hostb does not carry the training"));
+}
+
+// The link between two workers is cut and comes back while they look for each other: nobody is
+// replaced, and nobody is blamed.
+TEST_F(ElasticNetwork, ALinkThatIsCutAndComesBackCostsAResetAndNobody) {
+  LaunchedJob job(command({"-np", "2", "--min-np", "2", "-H", "hosta:1,hostb:1",
+                           "--gloo-timeout-seconds", "60"}),
+                  {.environment = hosts_->environment()});
+  ASSERT_TRUE(wait_for_world(job, 1, 2)) << job.err();
+
+  ASSERT_TRUE(hosts_->cut_link("hostb"));
+  const bool has_noticed = job.wait_for_error("new epoch 2 with 2 ranks");
+  ASSERT_TRUE(hosts_->restore_link("hostb"));
+  ASSERT_TRUE(has_noticed) << job.err();
+  ASSERT_TRUE(wait_for_world(job, 2, 2)) << job.err();
+  stop();
+
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  for (const int rank : {0, 1}) EXPECT_EQ(process(job, 2, rank, 2), process(job, 1, rank, 2));
+  EXPECT_THAT(job.err(), HasSubstr("horovodrun: 1 reset, "));
+  EXPECT_THAT(job.err(), Not(HasSubstr("gets no new workers")));
+  EXPECT_THAT(job.out(), HasSubstr("finished after "));
+}
+
+// Every other answer of the script lacks a host: its worker leaves as planned and another one
+// comes, again and again. Who stays is never replaced.
+TEST_F(ElasticNetwork, AHostThatFlapsInTheScriptComesAndGoes) {
+  write_hosts("hosta:1\n");
+  const std::string calls = concat("'", hosts_file(), ".calls'");
+  const std::string script = concat("cat '", hosts_file(), "'; if [ -e ", calls, " ]; then rm ",
+                                    calls, "; else : > ", calls, "; echo hostb:1; fi");
+  LaunchedJob job(command({"-np", "1", "--min-np", "1", "--host-discovery-script", script}),
+                  {.environment = hosts_->environment()});
+  ASSERT_TRUE(job.wait_for("rank 1 of 2 is ", 3)) << job.err();
+  ASSERT_TRUE(job.wait_for_error("host hostb was removed", 3)) << job.err();
+  std::vector<ProcessWatch> guests;
+  for (const pid_t pid : job.numbers_after("rank 1 of 2 is ")) guests.emplace_back(pid);
+  stop();
+
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  for (const ProcessWatch& guest : guests) EXPECT_TRUE(!guest.is_valid() || guest.ends());
+  const std::vector<pid_t> first = job.numbers_after("rank 0 of 2 is ");
+  EXPECT_THAT(first, Each(first.front())) << "the worker that stays keeps its process and its rank";
+  EXPECT_THAT(job.err(), HasSubstr("rank 1 on hostb had to go: host hostb was removed"));
+  EXPECT_THAT(job.err(), Not(HasSubstr("gets no new workers")));
+  EXPECT_THAT(job.err(), Not(HasSubstr("was lost")));
 }
 
 TEST_F(ElasticNetwork, AWorkerOfAnotherHostDies) {
