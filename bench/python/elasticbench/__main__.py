@@ -34,7 +34,7 @@ def _recovery_rows(size: int, rounds: int) -> list[dict[str, Any]]:
     ours, pauses = suite_recovery.measure(size, rounds)
     print(f"kill to the next step: {statistics.median(ours):.2f} s, pause for a newcomer: ", end="")
     print(f"{statistics.median(pauses):.2f} s", flush=True)
-    theirs = suite_recovery.measure_torchrun(size, max(2, rounds // 4))
+    theirs = suite_recovery.measure_torchrun(size, max(2, rounds // 8))
     median = statistics.median(ours)
     of = f"{size} workers, state of ResNet-50"
     print(f"torchrun, kill to the next step: {statistics.median(theirs):.2f} s")

@@ -16,6 +16,7 @@ from pathlib import Path
 from elasticbench.watching import WatchedJob
 
 NANOSECONDS = 1e9
+TORCHRUN_SECONDS = 60.0
 
 
 def _horovodrun() -> str:
@@ -73,31 +74,31 @@ def _whole_life(job: WatchedJob, after: int, size: int) -> list[list[int]] | Non
 
 
 def measure_torchrun(size: int, rounds: int) -> list[float]:
-    """Return the seconds from a kill to the first step of all workers under torchrun.
+    """Return the seconds from a kill to the first step of all workers under torchrun, a job for each.
 
-    It may need several lives for one kill: a worker that fails while the others start is a failure again.
+    It may need several lives for one kill, since a worker that fails while the others start is a failure
+    again, and now and then it does not come back at all: then what it was given counts.
     """
-    recoveries = []
+    return [_recovery_of_torchrun(size) for _ in range(rounds)]
+
+
+def _recovery_of_torchrun(size: int) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}"]
-        launch += [f"--max-restarts={10 * rounds}", "--tee=0", "-m", "elasticbench.restarted"]
+        launch += ["--max-restarts=10", "--tee=0", "-m", "elasticbench.restarted"]
         job = WatchedJob([*launch, str(folder / "stop"), str(folder / "checkpoint")], folder)
         try:
-            steps = _wait_for_life(job, -1, size)
-            for _ in range(rounds):
-                time.sleep(0.3)
-                killed_at = time.monotonic_ns()
-                os.kill(steps[-1][2], signal.SIGKILL)
-                steps = _wait_for_life(job, steps[0][0], size)
-                recoveries.append((max(numbers[3] for numbers in steps) - killed_at) / NANOSECONDS)
-            (folder / "stop").touch()
-            job.finish()
+            job.wait_for(lambda: _whole_life(job, -1, size) is not None)
+            steps = _whole_life(job, -1, size) or []
+            time.sleep(0.3)
+            killed_at = time.monotonic_ns()
+            os.kill(steps[-1][2], signal.SIGKILL)
+            try:
+                job.wait_for(lambda: _whole_life(job, steps[0][0], size) is not None, TORCHRUN_SECONDS)
+            except RuntimeError:
+                return TORCHRUN_SECONDS
+            after = _whole_life(job, steps[0][0], size) or []
+            return (max(numbers[3] for numbers in after) - killed_at) / NANOSECONDS
         finally:
             job.close()
-    return recoveries
-
-
-def _wait_for_life(job: WatchedJob, after: int, size: int) -> list[list[int]]:
-    job.wait_for(lambda: _whole_life(job, after, size) is not None)
-    return _whole_life(job, after, size) or []
