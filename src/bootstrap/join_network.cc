@@ -52,7 +52,8 @@ Result<TcpEnd> await_tcp_end(const topology::Topology& topology, const Environme
     Result<TcpEnd> end = look_at_tcp_end(topology, environment);
     const bool is_linked =
         end.is_ok() && (!are_loopback(end->usable) || are_loopback(place.addresses));
-    if (is_linked || interrupt == nullptr || deadline.passed()) return end;
+    const bool is_mistake = !end && end.status().code() == StatusCode::kInvalidArgument;
+    if (is_linked || is_mistake || interrupt == nullptr || deadline.passed()) return end;
     HVD_TRY(interrupt->look());
     pollfd news{interrupt->fd, POLLIN, 0};
     ::poll(&news, 1, kPauseBetweenLooksMs);

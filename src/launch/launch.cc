@@ -26,6 +26,9 @@
 namespace hvd::launch {
 namespace {
 
+// SIGTERM is blocked by then: whoever does not read our last lines must not hold us up for ever.
+constexpr std::chrono::seconds kFlushTimeOfJoined{5};
+
 int code(LauncherExit exit) { return static_cast<int>(exit); }
 
 // A descriptor from 0 to 2 that is closed would be given to the next pipe, and a worker's standard
@@ -91,7 +94,7 @@ int join(const Options& options, MeetingPlace place, const EnvironmentList& envi
                  terminal.flush_some();
                });
   if (!exit_code) return fail(terminal, exit_code.status());
-  flush_all(terminal, nullptr, Deadline::never());
+  flush_all(terminal, nullptr, Deadline::after(kFlushTimeOfJoined));
   return *exit_code;
 }
 

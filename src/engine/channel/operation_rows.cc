@@ -15,7 +15,7 @@ std::string row_name(const Operation& op, size_t index) {
 
 // NCCL_ALLREDUCE. Libraries call a broadcast BCAST; programs that read timelines look for that.
 std::string activity_name(std::string_view activity, wire::Kind kind) {
-  const bool is_of_library = activity == "NCCL" || activity == "GLOO" || activity == "MPI";
+  const bool is_of_library = activity == "NCCL" || activity == "GLOO";
   if (is_of_library && kind == wire::Kind::kBroadcast) return concat(activity, "_BCAST");
   return concat(activity, "_", wire::kind_name(kind));
 }

@@ -19,7 +19,8 @@ constexpr std::chrono::seconds kAskOneHostTime{3};
 }  // namespace
 
 Result<HostPlan> FleetStart::plan_host(const std::string& name) const {
-  if (fleet_.joined && fleet_.joined->has(name)) {
+  // Without ssh every other host has joined; one that has just left is told so by open_agent.
+  if (fleet_.joined && name != fleet_.joined->own_name()) {
     return HostPlan{.name = name, .slots = 0, .is_local = false, .ranks = {}, .agent_command = {}};
   }
   HVD_TRY_ASSIGN(const std::string hostname, own_hostname());

@@ -26,6 +26,8 @@ inline constexpr size_t kMaxOutputBytes = size_t{64} << 10;
 inline constexpr size_t kInputWindowBytes = size_t{64} << 10;  // of rank 0's input, on its way
 
 inline constexpr std::chrono::seconds kHeartbeatPeriod{1};
+// Whoever has sent no heartbeat for so long has not looked for those of others either.
+inline constexpr std::chrono::seconds kAwayTime = 3 * kHeartbeatPeriod;
 
 enum class FrameKind : uint8_t {
   // launcher -> agent

@@ -66,6 +66,8 @@ void FrameStream::read(const std::function<void(const Frame&)>& take) {
 
 void FrameStream::on_time(TimePoint time, Nanoseconds silence) {
   if (!stream_ || time < next_heartbeat_) return;
+  // We were away ourselves (stopped, or held up): what came meanwhile has not been read yet.
+  if (time - next_heartbeat_ > kAwayTime) heard_at_ = time;
   next_heartbeat_ = time + kHeartbeatPeriod;
   send(FrameKind::kHeartbeat, {});
   if (time - heard_at_ <= silence) return;

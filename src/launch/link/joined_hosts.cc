@@ -21,6 +21,8 @@ constexpr size_t kMostGuests = 4096;
 // Shorter than what the supervisor gives a silent agent: that its host has gone is known first.
 constexpr Nanoseconds kHostSilence = std::chrono::seconds(8);
 constexpr Nanoseconds kNameWait = kHostSilence + std::chrono::seconds(2);
+// A host that is asked for an agent dials within 10 s, or says why it cannot.
+constexpr Nanoseconds kAgentDialTime = std::chrono::seconds(15);
 // The connections of a host that is lost do not end at the same moment.
 constexpr Nanoseconds kAgentAlone = std::chrono::milliseconds(500);
 
@@ -90,7 +92,8 @@ void JoinedHosts::watch(PollSet& polls) {
   }
   for (Agent& agent : agents_) {
     if (agent.pump) agent.pump->watch(polls);
-    if (agent.ended_at)
+    // Once its end has been told, whoever reads it sets the pace.
+    if (agent.ended_at && !agent.pump->is_local_ending())
       polls.wake_by(is_there(agent.guest) ? *agent.ended_at + kAgentAlone : now());
   }
 }
@@ -163,12 +166,6 @@ std::optional<std::vector<HostSlots>> JoinedHosts::take_news() {
   return first;
 }
 
-bool JoinedHosts::has(const std::string& host) const {
-  return std::any_of(guests_.begin(), guests_.end(), [&host](const Guest& guest) {
-    return guest.name == host && guest.link.is_open();
-  });
-}
-
 Result<UniqueFd> JoinedHosts::open_agent(const std::string& host) {
   for (Guest& guest : guests_) {
     if (guest.name != host || !guest.link.is_open()) continue;
@@ -176,6 +173,7 @@ Result<UniqueFd> JoinedHosts::open_agent(const std::string& host) {
     agents_.push_back({.guest = guest.id,
                        .host = host,
                        .number = next_agent_++,
+                       .opened_at = now(),
                        .waiting = std::move(pair.ours)});
     guest.link.send(FrameKind::kOpen, encode_number(static_cast<uint32_t>(agents_.back().number)));
     return std::move(pair.theirs);
@@ -196,7 +194,9 @@ void JoinedHosts::on_time(TimePoint time) {
 void JoinedHosts::end_agents(TimePoint time) {
   for (Agent& agent : agents_) {
     const bool has_host = is_there(agent.guest);
-    if (!agent.pump && !has_host) agent.pump.emplace(nullptr, std::move(agent.waiting));
+    const bool is_late = time - agent.opened_at > kAgentDialTime;
+    if (!agent.pump && (!has_host || is_late))
+      agent.pump.emplace(nullptr, std::move(agent.waiting));
     if (!agent.pump) continue;
     if (!has_host) agent.pump->end_stream();
     if (agent.pump->has_stream_ended() && !agent.ended_at) agent.ended_at = time;

@@ -44,7 +44,7 @@ class JoinedHosts {
   // was gone in between.
   std::optional<std::vector<HostSlots>> take_news();
 
-  bool has(const std::string& host) const;
+  const std::string& own_name() const { return own_name_; }
   // Asks that host for one more agent: its standard input and output, as soon as it is there.
   Result<UniqueFd> open_agent(const std::string& host);
 
@@ -68,6 +68,7 @@ class JoinedHosts {
     uint64_t guest = 0;
     std::string host;
     uint64_t number = 0;
+    TimePoint opened_at = {};
     UniqueFd waiting = {};  // our end, until the host has dialled
     std::optional<StreamPump> pump = {};
     std::optional<TimePoint> ended_at = {};

@@ -289,6 +289,8 @@ void RemoteHost::on_time(TimePoint time, Nanoseconds silence) {
   if (is_over()) return;
   settle();
   if (closed_at_ || time < next_heartbeat_) return;
+  // We were away ourselves (stopped, or held up): what came meanwhile has not been read yet.
+  if (time - next_heartbeat_ > kAwayTime) heard_at_ = time;
   next_heartbeat_ = time + kHeartbeatPeriod;
   if (has_greeted_) send(FrameKind::kHeartbeat, {});
   if (has_greeted_ && was_reading_ && time - heard_at_ > silence) {

@@ -49,7 +49,7 @@ void StreamPump::read_stream() {
     const auto got = stream_->receive({&room, 1});
     if (!got) end_stream();
     if (!got || *got == 0) break;
-    to_local_.append({buffer.data(), *got});
+    if (!is_local_deaf_) to_local_.append({buffer.data(), *got});
   }
   flush_local();
 }
@@ -73,17 +73,21 @@ void StreamPump::flush_stream() {
 }
 
 void StreamPump::flush_local() {
+  // What was written there before the reader went away can still be read.
   if (local_.valid() && to_local_.flush_some(local_.get()) != 0) {
-    has_local_ended_ = true;
+    is_local_deaf_ = true;
     to_local_.clear();
   }
   settle();
 }
 
 void StreamPump::settle() {
-  // Whoever closed its end has said all it wanted to.
-  if (has_local_ended_ && to_stream_.empty()) {
-    end_stream();
+  // Whoever closed its end has said all it wanted to. The other host closes the connection when it
+  // has read that: were we first, something that it sends meanwhile would make the kernel drop the
+  // rest.
+  if (has_local_ended_ && to_stream_.empty() && !has_said_all_) {
+    has_said_all_ = is_local_deaf_ = true;
+    if (stream_) ::shutdown(stream_->descriptor(), SHUT_WR);
     local_.reset();
     to_local_.clear();
   }

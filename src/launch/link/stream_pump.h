@@ -26,6 +26,7 @@ class StreamPump {
   void end_stream();
   // When all that came has been taken from the descriptor, whoever reads there sees the end.
   void end_local() { is_local_ending_ = true; }
+  bool is_local_ending() const { return is_local_ending_; }
   // Whoever read there has closed its end, too, and nothing is left to carry.
   bool is_over() const { return stream_ == nullptr && !local_.valid(); }
 
@@ -40,7 +41,9 @@ class StreamPump {
   UniqueFd local_;
   std::string to_stream_;
   ByteQueue to_local_;
-  bool has_local_ended_ = false;
+  bool has_local_ended_ = false;  // nothing more comes from there
+  bool is_local_deaf_ = false;    // nobody reads there: what comes for it is dropped
+  bool has_said_all_ = false;     // the other host knows that nothing more comes
   bool is_local_ending_ = false;
   bool is_local_told_ = false;
 };

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 
 #include "launch/link/join_message.h"
 #include "launch/link/meeting_place.h"
@@ -55,6 +56,7 @@ TEST(LaunchJoin, AMeetingPlaceIsAHostAndAPort) {
 class LaunchStreamPump : public ::testing::Test {
  protected:
   void SetUp() override {
+    ::signal(SIGPIPE, SIG_IGN);  // as in the launcher
     std::array<int, 2> wire{};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, wire.data()), 0);
     const auto key = net::Key::random();
@@ -111,6 +113,26 @@ TEST_F(LaunchStreamPump, EveryByteArrivesInOrderBeforeTheEnd) {
   far_.reset();
   while (!acceptor_->is_over() && now() < give_up_at) turn();
   EXPECT_TRUE(acceptor_->is_over());
+}
+
+// An agent writes its last frames and exits while the launcher still speaks to it.
+TEST_F(LaunchStreamPump, WhatWasWrittenBeforeTheEndArrivesThoughNobodyListensThere) {
+  const std::string sent(150 << 10, 'x');
+  ASSERT_EQ(::write(near_.get(), sent.data(), sent.size()), static_cast<ssize_t>(sent.size()));
+  near_.reset();
+  std::string got;
+  bool has_ended = false;
+  const TimePoint give_up_at = now() + std::chrono::seconds(60);
+  while (!has_ended && now() < give_up_at) {
+    (void)!::send(far_.get(), "beat", 4, MSG_NOSIGNAL);
+    turn();
+    std::array<char, 4096> buffer;
+    const ssize_t count = ::read(far_.get(), buffer.data(), buffer.size());
+    if (count > 0) got.append(buffer.data(), static_cast<size_t>(count));
+    has_ended = count == 0;
+  }
+  EXPECT_TRUE(has_ended);
+  EXPECT_EQ(got.size(), sent.size());
 }
 
 }  // namespace
