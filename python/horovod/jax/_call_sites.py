@@ -22,40 +22,73 @@ from ._primitive import collective_p
 _logger = logging.getLogger("horovod")
 
 
-def with_own_names(program: Any, seen: Counter[str] | None = None) -> Any:
+def with_own_names(program: Any) -> Any:
     """Return the program with other names where one of ours is there already; itself if all are different."""
-    names = Counter[str]() if seen is None else seen
-    open_program = getattr(program, "jaxpr", program)
-    if open_program is not program:  # closed over constants
-        inside = with_own_names(open_program, names)
-        return program if inside is open_program else program.replace(jaxpr=inside)
-    lines = [_with_own_names_inside(line, names) for line in program.eqns]
-    is_same = all(new is old for new, old in zip(lines, program.eqns, strict=True))
-    return program if is_same else program.replace(eqns=lines)
+    return _Walk().program(program)
 
 
-def _with_own_names_inside(line: Any, names: Counter[str]) -> Any:
-    if line.primitive is collective_p:
-        spec = line.params["spec"]
-        if not spec.is_named_by_us:
-            return line
-        names[spec.name] += 1
-        count = names[spec.name]
-        return (
-            line if count == 1 else line.replace(params={"spec": replace(spec, name=f"{spec.name}#{count}")})
-        )
-    params = {key: _replace_programs(value, names) for key, value in line.params.items()}
-    is_same = all(params[key] is line.params[key] for key in params)
-    return line if is_same else line.replace(params=params)
+class _Walk:
+    """One walk through a program and those inside it."""
+
+    def __init__(self) -> None:
+        self._names: Counter[str] = Counter()
+        self._holds: dict[int, bool] = {}  # by identity, which lasts as long as the whole program
+
+    def program(self, program: Any) -> Any:
+        """Return it with names of its own, closed over constants or not."""
+        if not self._holds_ours(program):
+            return program
+        open_program = getattr(program, "jaxpr", program)
+        if open_program is not program:
+            inside = self.program(open_program)
+            return program if inside is open_program else program.replace(jaxpr=inside)
+        lines = [self._line(line) for line in program.eqns]
+        is_same = all(new is old for new, old in zip(lines, program.eqns, strict=True))
+        return program if is_same else program.replace(eqns=lines)
+
+    def _line(self, line: Any) -> Any:
+        if _is_ours(line):
+            spec = line.params["spec"]
+            self._names[spec.name] += 1
+            count = self._names[spec.name]
+            name = spec.name if count == 1 else f"{spec.name}#{count}"
+            return line if count == 1 else line.replace(params={"spec": replace(spec, name=name)})
+        params = {key: self._value(value) for key, value in line.params.items()}
+        if params.get("unroll", 1) != 1 and any(map(self._holds_ours_inside, params.values())):
+            # Copies are made later, where nobody tells them apart.
+            params["unroll"] = 1
+        is_same = all(params[key] is line.params[key] for key in params)
+        return line if is_same else line.replace(params=params)
+
+    def _value(self, value: Any) -> Any:
+        if hasattr(value, "eqns"):
+            return self.program(value)
+        if isinstance(value, tuple) and any(hasattr(item, "eqns") for item in value):
+            items = [self._value(item) for item in value]
+            if all(new is old for new, old in zip(items, value, strict=True)):
+                return value
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return value
+
+    def _holds_ours(self, program: Any) -> bool:
+        found = self._holds.get(id(program))
+        if found is None:
+            found = any(
+                _is_ours(line) or any(map(self._holds_ours_inside, line.params.values()))
+                for line in program.eqns
+            )
+            self._holds[id(program)] = found
+        return found
+
+    def _holds_ours_inside(self, value: Any) -> bool:
+        if hasattr(value, "eqns"):
+            return self._holds_ours(value)
+        items = value if isinstance(value, tuple) else ()
+        return any(self._holds_ours(item) for item in items if hasattr(item, "eqns"))
 
 
-def _replace_programs(value: Any, names: Counter[str]) -> Any:
-    if hasattr(value, "eqns"):
-        return with_own_names(value, names)
-    if isinstance(value, tuple) and any(hasattr(item, "eqns") for item in value):
-        items = tuple(_replace_programs(item, names) for item in value)
-        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
-    return value
+def _is_ours(line: Any) -> bool:
+    return line.primitive is collective_p and line.params["spec"].is_named_by_us
 
 
 def register() -> None:

@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -59,15 +58,14 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _init(**kwargs: Any) -> None:
-    """Start the core in another world; programs that know the old number of ranks are forgotten.
+    """Start the core in another world; programs that know the old ranks are forgotten.
 
-    So are the counts in names of operations: ranks that are new have none.
+    So are the counts in names of operations: ranks that are new have none. Also where the number of ranks is
+    the same: one may have been replaced, and others may have another rank now.
     """
-    before = os.environ.get("HOROVOD_SIZE")
     basics.init(**kwargs)
-    if before != str(basics.size()):
-        jax.clear_caches()
-        forget_names()
+    jax.clear_caches()
+    forget_names()
 
 
 def _is_array(leaf: Any) -> bool:

@@ -97,7 +97,8 @@ class HorovodEstimator(Estimator, EstimatorParams, HorovodParamsWritable, Horovo
         folders = [store.get_train_data_path().rpartition("/")[0]] if writes_data else []
         folders += [store.get_runs_path()] if store.saving_runs() else []
         for folder in folders:
-            store.check_writable(folder)
+            if folder.rpartition("://")[2].strip("/"):  # otherwise the data lies beside all else
+                store.check_writable(folder)
 
     def _check_model(self) -> None:
         if self.getModel() is None:

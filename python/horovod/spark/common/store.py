@@ -11,7 +11,7 @@ import os
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from horovod.runner.common.util.host_hash import host_hash
@@ -125,13 +125,14 @@ class AbstractFilesystemStore(Store):
             probe = f"{inner.rstrip('/')}/.horovod-{uuid.uuid4().hex}"
             with filesystem.open(probe, "wb") as file:
                 file.write(b"1")
-            filesystem.rm_file(probe)
         except Exception as error:
             message = (
                 f"the driver cannot write to the store at {folder}: {type(error).__name__}: {error}; the "
                 "store must be a folder that the driver and all executors reach (see Store.create)"
             )
             raise RuntimeError(message) from error
+        with suppress(Exception):  # it can be written to: that is all we wanted to know
+            filesystem.rm(probe)
 
     def is_parquet_dataset(self, path: str) -> bool:
         """Whether there is at least one Parquet file."""

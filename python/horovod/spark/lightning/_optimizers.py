@@ -55,24 +55,55 @@ def _scheduled(given: Any) -> Scheduled:
     )
 
 
+def scale_rates(schedulers: Sequence[Scheduled], factor: int) -> None:
+    """Let schedulers begin from rates that are so many times larger, those inside of others too."""
+    for each in schedulers:
+        _scale(each.scheduler, factor)
+
+
+def _scale(scheduler: Any, factor: int) -> None:
+    rates = getattr(scheduler, "base_lrs", None)
+    if rates is not None:
+        scheduler.base_lrs = [rate * factor for rate in rates]
+    for inner in getattr(scheduler, "_schedulers", ()):
+        _scale(inner, factor)
+
+
 def states_of(schedulers: Sequence[Scheduled]) -> list[Any]:
     """Return how far the schedulers are: the numbers and texts of their states, which hold no code."""
-    return [_plain(each.scheduler.state_dict()) for each in schedulers]
+    return [_plain(getattr(each.scheduler, "state_dict", dict)()) for each in schedulers]
 
 
-def restore(schedulers: Sequence[Scheduled], states: Sequence[Any]) -> None:
-    """Let schedulers go on from the states of others of the same kind; what a state lacks stays as it is."""
+def restore(schedulers: Sequence[Scheduled], states: Sequence[Any]) -> bool:
+    """Let schedulers go on from the states of others of the same kind; what a state lacks stays as it is.
+
+    False: the module has other schedulers now, which begin anew.
+    """
     if len(schedulers) != len(states):
-        return  # the module has other schedulers now, which begin anew
+        return False
     for each, state in zip(schedulers, states, strict=True):
-        each.scheduler.load_state_dict({**each.scheduler.state_dict(), **state})
+        if hasattr(each.scheduler, "load_state_dict"):
+            each.scheduler.load_state_dict(_merged(each.scheduler.state_dict(), state))
+    return True
 
 
-def _plain(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in state.items() if _is_plain(value)}
+_NOT_PLAIN = object()
 
 
-def _is_plain(value: Any) -> bool:
+def _plain(value: Any) -> Any:
+    if type(value) is dict:
+        parts = {name: _plain(each) for name, each in value.items()}
+        return {name: part for name, part in parts.items() if part is not _NOT_PLAIN}
     if type(value) in (list, tuple):
-        return all(_is_plain(each) for each in value)
-    return value is None or type(value) in (bool, int, float, str)
+        items = [_plain(each) for each in value]
+        return _NOT_PLAIN if any(item is _NOT_PLAIN for item in items) else type(value)(items)
+    return value if value is None or type(value) in (bool, int, float, str) else _NOT_PLAIN
+
+
+def _merged(own: Any, given: Any) -> Any:
+    """What was given, and what it lacks from one's own: also inside of the states of inner schedulers."""
+    if type(own) is dict and type(given) is dict:
+        return {**own, **{name: _merged(own.get(name), value) for name, value in given.items()}}
+    if type(own) is list and type(given) is list and len(own) == len(given):
+        return [_merged(*pair) for pair in zip(own, given, strict=True)]
+    return given

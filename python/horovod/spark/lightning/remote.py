@@ -19,7 +19,7 @@ from horovod.spark.torch._packing import load_checkpoint, save_checkpoint
 from horovod.spark.torch._shapes import reshaped
 from horovod.spark.torch.remote import Trained, choose_device
 
-from ._optimizers import Scheduled, parse, restore, states_of
+from ._optimizers import Scheduled, parse, restore, scale_rates, states_of
 from ._trainer import LoopTrainer, StepLog
 
 
@@ -71,15 +71,13 @@ class _Training:
         if self.job.checkpoint is None:
             for group in optimizer.param_groups:
                 group["lr"] = group["lr"] * hvd.size()
-            for scheduled in self.schedulers:
-                rates = getattr(scheduled.scheduler, "base_lrs", None)
-                if rates is not None:
-                    scheduled.scheduler.base_lrs = [rate * hvd.size() for rate in rates]
+            scale_rates(self.schedulers, hvd.size())
         else:
             state = load_checkpoint(self.job.checkpoint)
             self.module.load_state_dict(state["model"])
             optimizer.load_state_dict(state["optimizer"])
-            restore(self.schedulers, state.get("schedulers", ()))
+            if not restore(self.schedulers, state.get("schedulers", ())):
+                scale_rates(self.schedulers, hvd.size())
         hvd.broadcast_parameters(self.module.state_dict(), root_rank=0)
         hvd.broadcast_optimizer_state(optimizer, root_rank=0)
         return hvd.DistributedOptimizer(

@@ -89,3 +89,44 @@ def test_a_worker_comes_and_the_others_go_on_when_one_is_killed(tmp_path):
     assert "was killed by signal 9 (Killed); 2 of at least 2 workers remain: new epoch 3" in job.output, (
         job.output
     )
+
+
+REPLACED = """
+import os, signal, sys
+from pathlib import Path
+import jax, jax.numpy as jnp
+import horovod.jax as hvd
+
+killed = Path(sys.argv[1]) / "killed"
+hvd.init()
+
+@hvd.elastic.run
+def train(state):
+    total = jax.jit(lambda x: hvd.allreduce(x, op=hvd.Sum))  # another program each time that we come here
+    while state.step < 6:
+        assert total(jnp.ones(3))[0] == hvd.size()
+        state.step += 1
+        state.commit()
+        if state.step == 3 and hvd.rank() == 0 and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+train(hvd.elastic.JaxState(step=0))
+print("done: rank", hvd.rank(), "of", hvd.size(), flush=True)
+"""
+
+
+def test_a_worker_that_is_replaced_meets_the_others_though_their_number_is_the_same(tmp_path):
+    script = write_script(tmp_path, REPLACED)
+    options = ["-np", "2", "--min-np", "2", "--blacklist-cooldown-range", "1", "1"]
+
+    job = run(
+        [horovodrun(), *options, sys.executable, script, str(tmp_path)],
+        LIMIT_SECONDS,
+        JAX_PLATFORMS="cpu",
+        HOROVOD_STALL_CHECK_TIME_SECONDS="15",
+        HOROVOD_STALL_SHUTDOWN_TIME_SECONDS="30",
+    )
+
+    assert job.code == 0, job.output
+    assert len(re.findall(r"done: rank \d of 2", job.output)) == 2, job.output

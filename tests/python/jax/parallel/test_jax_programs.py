@@ -157,12 +157,22 @@ def _turn(x, _):
     return total(x), None
 
 
+def _unrolled(x):
+    return jax.lax.scan(lambda carry, row: (carry, total(row)), 0, jnp.stack([x, x + 1]), unroll=2)[1]
+
+
+def _solved(b):
+    return jax.scipy.sparse.linalg.cg(lambda x: 2 * total(x), b, maxiter=2)[0]
+
+
 _jitted = jax.jit(total)
 SHARED = {
     "jit": _jitted,
     "checkpoint": jax.checkpoint(total),
     "cond": _branch,
     "scan": _loop,
+    "unrolled scan": _unrolled,
+    "conjugate gradients": _solved,
     "vmap": jax.jit(jax.vmap(total)),
     "jit in jit": jax.jit(lambda x: _jitted(x) + _jitted(x + 1)),
     "gradient": jax.jit(jax.grad(lambda x: (_jitted(x) ** 2).sum())),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 
-from horovod.spark.lightning._optimizers import parse
+from horovod.spark.lightning._optimizers import parse, restore, scale_rates, states_of
 from horovod.spark.torch._losses import combined_loss, loss_functions
 from horovod.spark.torch._meters import metric_groups
 from horovod.spark.torch._packing import pack, save_checkpoint, trained_copy, unpack
@@ -133,3 +135,50 @@ def test_forms_of_configured_optimizers():
 def test_other_numbers_of_optimizers_are_refused(configured):
     with pytest.raises(ValueError, match="takes exactly one"):
         parse(configured)
+
+
+def _warm_up_and_decay():
+    optimizer = torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=0.1)
+    stages = [
+        torch.optim.lr_scheduler.LinearLR(optimizer, 0.5, total_iters=3),
+        torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10),
+    ]
+    scheduler = torch.optim.lr_scheduler.SequentialLR(optimizer, stages, [3])
+    return optimizer, scheduler, parse({"optimizer": optimizer, "lr_scheduler": scheduler})[1]
+
+
+def _rates(optimizer, scheduler, count):
+    rates = []
+    for _ in range(count):
+        optimizer.step()
+        scheduler.step()
+        rates.append(optimizer.param_groups[0]["lr"])
+    return rates
+
+
+def test_schedulers_inside_of_others_go_on_where_they_were():
+    optimizer, scheduler, scheduled = _warm_up_and_decay()
+    _rates(optimizer, scheduler, 5)
+    states = states_of(scheduled)
+    of_optimizer = copy.deepcopy(optimizer.state_dict())
+    expected = _rates(optimizer, scheduler, 5)
+
+    optimizer, scheduler, scheduled = _warm_up_and_decay()
+    optimizer.load_state_dict(of_optimizer)
+    assert restore(scheduled, states)
+
+    assert _rates(optimizer, scheduler, 5) == pytest.approx(expected)
+
+
+def test_rates_of_schedulers_inside_of_others_are_scaled():
+    _, scheduler, scheduled = _warm_up_and_decay()
+
+    scale_rates(scheduled, 4)
+
+    assert [inner.base_lrs for inner in scheduler._schedulers] == [[pytest.approx(0.4)]] * 2
+
+
+def test_other_schedulers_than_before_begin_anew():
+    _, _, scheduled = _warm_up_and_decay()
+
+    assert not restore(scheduled, [])

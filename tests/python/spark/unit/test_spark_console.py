@@ -113,13 +113,14 @@ def test_lines_in_pieces_do_not_mix(make):
     assert sorted(lines) == sorted([*whole, "[0]<stdout>:no end of line"])
 
 
-def test_a_line_without_end_is_shown_in_time(make):
+def test_a_line_without_end_is_shown_in_time(make, monkeypatch):
+    monkeypatch.setattr("horovod.spark._console._LONGEST_LINE", 1 << 15)
     make_console, make_reporter = make
     console, stdout, _ = make_console(1)
     reporter = make_reporter(console)
 
     reporter.ready(0)
-    reporter.line("stdout", "a" * (3 << 20))
+    reporter.line("stdout", "a" * (3 << 15))
 
     assert reporter.close()
-    assert stdout.getvalue().count("\n") == 2, "a line for each MiB, before the end"
+    assert stdout.getvalue().count("\n") == 2, "a line whenever it is too long, before the end"
