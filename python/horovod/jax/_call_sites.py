@@ -54,7 +54,7 @@ class _Walk:
             name = spec.name if count == 1 else f"{spec.name}#{count}"
             return line if count == 1 else line.replace(params={"spec": replace(spec, name=name)})
         params = {key: self._value(value) for key, value in line.params.items()}
-        if params.get("unroll", 1) != 1 and any(map(self._holds_ours_inside, params.values())):
+        if params.get("unroll", 1) != 1 and any(map(self._holds_ours_inside, line.params.values())):
             # Copies are made later, where nobody tells them apart.
             params["unroll"] = 1
         is_same = all(params[key] is line.params[key] for key in params)
