@@ -109,6 +109,8 @@ void Lookout::close_when_peers_leave() {
     if (channel.is_busy() && !channel.waits_for_closed_member())
       continue;  // still runs; look again later
     if (channel.lags_behind_leavers() && !leavers_deadline_.passed()) continue;
+    // Whoever leaves a job that failed has said before why; the next look finds it.
+    if (job().has_failed()) return;
     view_.failure.note_leaver(leaver_of(channel));
     channel.close(status_without(channel));
     job().wake_everybody();

@@ -78,6 +78,8 @@ Status MetSets::why_never(const SetChange& change) const {
     return meetings_.refusal(change.place);
   const shm::Job& job = *surroundings_.job;
   if (job.header().leaving.load(std::memory_order_acquire) == 0) return Status::ok();
+  // Whoever leaves a job that failed has said before why: that is the reason, not its leaving.
+  if (job.has_failed()) return Status::ok();
   Status status;
   for (const int rank : meetings_.missing(change.place)) {
     const shm::RankBlock& peer = job.block(rank);
