@@ -221,6 +221,23 @@ TEST_F(LaunchHosts, AHostWhoseAgentDiesIsNamed) {
               ContainsRegex("host far with rank 1 was lost after .*: the connection was lost"));
 }
 
+TEST_F(LaunchHosts, TheLastLineNamesALostHostWhateverItsShellPrinted) {
+  const std::string stub = directory_ / "ssh";
+  std::ofstream(stub) << "#!/bin/sh\necho first >&2\necho second >&2\nexec sh -c \"$2\"\n";
+  std::filesystem::permissions(stub, std::filesystem::perms::owner_all);
+  LaunchedJob job(
+      shell_on("localhost:1,far:1", 2,
+               "[ $HOROVOD_RANK = 0 ] || echo agent $PPID.; " + std::string(kStubborn)),
+      {.environment = {"HOROVOD_SSH_COMMAND=" + stub, "HOROVOD_TERMINATION_GRACE_SECONDS=0.2"}});
+  ASSERT_TRUE(job.wait_for("pid ", 2));
+
+  ::kill(job.numbers_after("agent ").at(0), SIGKILL);
+
+  EXPECT_EQ(job.wait(), 125);
+  EXPECT_THAT(last_line(job.err()),
+              ContainsRegex("host far with rank 1 was lost after .*says: first; second"));
+}
+
 struct StartFailure {
   std::string hosts;
   std::string message;

@@ -29,6 +29,15 @@ constexpr int kShellNotFound = 127;
 constexpr int kShellNotExecutable = 126;
 constexpr int kSshFailed = 255;
 
+// Into the middle of a line: a report's last line names the host, whatever a login shell printed.
+std::string in_one_line(std::string_view words) {
+  std::string line = printable(words);
+  for (size_t at = 0; (at = line.find('\n', at)) != std::string::npos; at += 2) {
+    line.replace(at, 1, "; ");
+  }
+  return line;
+}
+
 }  // namespace
 
 RemoteHost::RemoteHost(const HostPlan& plan, pid_t pid, UniqueFd in, UniqueFd out, UniqueFd err)
@@ -358,9 +367,9 @@ std::string RemoteHost::describe_end() const {
   // Where nothing was explained, what a login shell printed may explain it.
   const std::string_view words = trim(words_);
   const std::string_view noise = has_greeted_ ? std::string_view() : trim(reader_.noise());
-  if (!words.empty()) text += concat("; ", shell, " says: ", printable(words));
+  if (!words.empty()) text += concat("; ", shell, " says: ", in_one_line(words));
   if (words.empty() && !noise.empty())
-    text += concat("; it says: ", printable(noise.substr(0, 500)));
+    text += concat("; it says: ", in_one_line(noise.substr(0, 500)));
   return text;
 }
 

@@ -288,7 +288,8 @@ def test_place_in_the_job(rank: int, size: int) -> None:
         True,
         False,
     )
-    assert hvd.nccl_built() == 0
+    # PyTorch for CUDA, which old releases are, brings the library with it.
+    assert (hvd.nccl_built() > 0) == (torch.version.cuda is not None)
     for is_built in (hvd.cuda_built, hvd.rocm_built, hvd.ddl_built, hvd.ccl_built):
         assert is_built() is False
     with pytest.raises(ValueError, match="MPI"):
