@@ -10,9 +10,9 @@
 #include <string>
 
 #include "error.h"
-#include "suite_hosts.h"
-#include "suite_protection.h"
-#include "suites.h"
+#include "suites/hosts.h"
+#include "suites/protection.h"
+#include "suites/suites.h"
 
 namespace hvd::bench {
 namespace {

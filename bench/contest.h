@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "placement.h"
-#include "readings.h"
+#include "report/readings.h"
 #include "world.h"
 
 namespace hvd::bench {

@@ -11,7 +11,7 @@
 
 #include "error.h"
 #include "ours.h"
-#include "readings.h"
+#include "report/readings.h"
 
 namespace hvd::bench {
 namespace {

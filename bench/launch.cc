@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "error.h"
-#include "readings.h"
+#include "report/readings.h"
 
 extern char** environ;
 

@@ -12,7 +12,7 @@
 #include "base/interrupt.h"
 #include "base/status.h"
 #include "bootstrap/roster.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "store/store.h"
 
 namespace hvd::bootstrap {

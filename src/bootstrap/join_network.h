@@ -14,7 +14,7 @@
 #include "bootstrap/key_agreement.h"
 #include "bootstrap/pmi_meeting.h"
 #include "bootstrap/store_place.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "net/mesh.h"
 #include "store/server_thread.h"
 #include "store/store.h"

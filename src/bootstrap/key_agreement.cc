@@ -6,7 +6,7 @@
 
 #include "base/parse.h"
 #include "base/text.h"
-#include "net/hmac.h"
+#include "net/keys/hmac.h"
 #include "net/packing.h"
 
 namespace hvd::bootstrap {

@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "net/key.h"
-#include "net/x25519.h"
+#include "net/keys/key.h"
+#include "net/keys/x25519.h"
 #include "store/store.h"
 
 namespace hvd::bootstrap {

@@ -14,7 +14,7 @@
 #include "base/settings.h"
 #include "base/status.h"
 #include "net/address.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "store/server_thread.h"
 #include "topology/topology.h"
 

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "base/text.h"
-#include "net/hmac.h"
+#include "net/keys/hmac.h"
 #include "net/packing.h"
 
 namespace hvd::bootstrap {

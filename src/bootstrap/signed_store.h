@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "net/cipher/sha256.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "store/store.h"
 
 namespace hvd::bootstrap {

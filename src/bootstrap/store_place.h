@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "net/address.h"
 #include "net/interfaces.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "topology/topology.h"
 
 namespace hvd::bootstrap {

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "bootstrap/roster.h"
 #include "net/interfaces.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "net/tcp_mesh.h"
 #include "topology/topology.h"
 

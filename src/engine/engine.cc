@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/drive/driver.inc.h"
-#include "net/hmac.h"
+#include "net/keys/hmac.h"
 
 namespace hvd::engine {
 namespace {

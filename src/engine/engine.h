@@ -42,7 +42,7 @@
 #include "engine/sets/process_sets.h"
 #include "engine/submissions.h"
 #include "mirror/net_thread.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "topology/hosts.h"
 #include "topology/topology.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/text.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 
 namespace hvd::mpi {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/text.h"
-#include "net/hmac.h"
+#include "net/keys/hmac.h"
 #include "net/packing.h"
 
 namespace hvd::net {

@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 
 namespace hvd::net {
 

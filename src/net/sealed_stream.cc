@@ -9,7 +9,7 @@
 
 #include "base/parse.h"
 #include "base/text.h"
-#include "net/aead.h"
+#include "net/keys/aead.h"
 #include "net/socket_io.h"
 
 namespace hvd::net {

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/fd.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "net/stream.h"
 
 namespace hvd::net {

@@ -13,7 +13,7 @@
 #include "net/address.h"
 #include "net/dialler.h"
 #include "net/interfaces.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "net/mesh.h"
 #include "net/tcp_stream.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "net/cipher/openssl.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 
 namespace hvd::net {
 

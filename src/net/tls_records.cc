@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "net/cipher/wipe.h"
-#include "net/hmac.h"
+#include "net/keys/hmac.h"
 
 namespace hvd::net {
 namespace {

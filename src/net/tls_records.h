@@ -8,7 +8,7 @@
 #include <span>
 
 #include "net/cipher/aes_gcm.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 
 namespace hvd::net {
 

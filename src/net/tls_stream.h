@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 #include "base/status.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "net/stream.h"
 #include "net/tls_handshake.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "net/address.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "net/stream.h"
 #include "store/store.h"
 

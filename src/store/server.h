@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "net/address.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "net/visitors.h"
 #include "store/table.h"
 

@@ -1,4 +1,4 @@
-"""What a measurement leaves behind: values round by round, in the format of bench/readings.h.
+"""What a measurement leaves behind: values round by round, in the format of bench/report/readings.h.
 
 Measuring knows nothing of ratios or goals: hvd_bench_report alone makes rows of readings.
 """

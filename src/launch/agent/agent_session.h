@@ -17,7 +17,7 @@
 #include "launch/ranks/local_workers.h"
 #include "launch/ranks/termination.h"
 #include "launch/ranks/worker_events.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 
 namespace hvd::launch {
 

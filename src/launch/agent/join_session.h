@@ -21,7 +21,7 @@
 #include "launch/os/poll_set.h"
 #include "launch/os/signals.h"
 #include "net/dialler.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 
 namespace hvd::launch {
 

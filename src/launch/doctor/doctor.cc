@@ -12,7 +12,7 @@
 #include "launch/os/exit_status.h"
 #include "launch/os/now.h"
 #include "launch/output/flush.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 
 namespace hvd::launch {
 namespace {

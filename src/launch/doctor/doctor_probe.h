@@ -14,7 +14,7 @@
 #include "launch/os/poll_set.h"
 #include "net/acceptor.h"
 #include "net/address.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 
 namespace hvd::launch {
 

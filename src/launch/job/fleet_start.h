@@ -12,7 +12,7 @@
 #include "launch/os/descriptor_limit.h"
 #include "launch/os/signals.h"
 #include "launch/plan/prepare.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 
 namespace hvd::launch {
 

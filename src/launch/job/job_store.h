@@ -8,7 +8,7 @@
 
 #include "base/status.h"
 #include "launch/os/poll_set.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "store/server.h"
 
 namespace hvd::launch {

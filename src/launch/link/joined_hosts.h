@@ -23,7 +23,7 @@
 #include "launch/os/poll_set.h"
 #include "launch/plan/hosts.h"
 #include "net/acceptor.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 
 namespace hvd::launch {
 

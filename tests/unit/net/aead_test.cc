@@ -1,4 +1,4 @@
-#include "net/aead.h"
+#include "net/keys/aead.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "net/hmac.h"
+#include "net/keys/hmac.h"
 #include "tests/unit/net/sockets.h"
 
 namespace hvd::net {

@@ -1,4 +1,4 @@
-#include "net/hmac.h"
+#include "net/keys/hmac.h"
 
 #include <gtest/gtest.h>
 

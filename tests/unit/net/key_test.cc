@@ -1,4 +1,4 @@
-#include "net/key.h"
+#include "net/keys/key.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "net/hmac.h"
+#include "net/keys/hmac.h"
 
 namespace hvd::net {
 namespace {

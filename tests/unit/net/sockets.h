@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "net/address.h"
 #include "net/handshake.h"
-#include "net/key.h"
+#include "net/keys/key.h"
 #include "net/stream.h"
 
 namespace hvd::net::test {

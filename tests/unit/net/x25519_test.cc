@@ -1,4 +1,4 @@
-#include "net/x25519.h"
+#include "net/keys/x25519.h"
 
 #include <gmock/gmock.h>
 

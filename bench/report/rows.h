@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "readings.h"
+#include "report/readings.h"
 
 namespace hvd::bench {
 

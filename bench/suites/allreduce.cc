@@ -2,7 +2,7 @@
 #include <array>
 #include <string>
 
-#include "suites.h"
+#include "suites/suites.h"
 
 namespace hvd::bench {
 namespace {

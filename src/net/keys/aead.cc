@@ -1,11 +1,11 @@
-#include "net/aead.h"
+#include "net/keys/aead.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
 
 #include "net/cipher/poly1305.h"
-#include "net/hmac.h"
+#include "net/keys/hmac.h"
 
 namespace hvd::net {
 namespace {

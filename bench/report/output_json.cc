@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "error.h"
-#include "output.h"
+#include "report/output.h"
 
 namespace hvd::bench {
 namespace {

@@ -1,8 +1,8 @@
-#include "net/x25519.h"
+#include "net/keys/x25519.h"
 
 #include <algorithm>
 
-#include "net/hmac.h"
+#include "net/keys/hmac.h"
 
 namespace hvd::net {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "output.h"
+#include "report/output.h"
 
 namespace hvd::bench {
 namespace {

@@ -3,8 +3,8 @@
 #include <ostream>
 #include <set>
 
-#include "output.h"
 #include "placement_limit.h"
+#include "report/output.h"
 
 namespace hvd::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "net/key.h"
+#include "net/keys/key.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "net/hmac.h"
+#include "net/keys/hmac.h"
 
 namespace hvd::net {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "error.h"
-#include "output.h"
+#include "report/output.h"
 
 namespace hvd::bench {
 namespace {

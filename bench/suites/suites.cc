@@ -1,4 +1,4 @@
-#include "suites.h"
+#include "suites/suites.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 
-#include "net/key.h"
+#include "net/keys/key.h"
 
 namespace hvd::net {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "suites.h"
+#include "suites/suites.h"
 
 namespace hvd::bench {
 namespace {

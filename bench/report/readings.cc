@@ -1,4 +1,4 @@
-#include "readings.h"
+#include "report/readings.h"
 
 #include <cmath>
 #include <fstream>

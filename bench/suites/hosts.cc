@@ -3,7 +3,7 @@
 //   slow links        16 and 64 MiB against what TCP carries there; float16 on the wire
 //   engine gloo       64 KiB to 64 MiB through the C ABI over Gloo against the bare call of Gloo
 //   engine mpi        1 to 64 MiB through the C ABI against the bare call of the same MPI
-#include "suite_hosts.h"
+#include "suites/hosts.h"
 
 #include <sched.h>
 
@@ -13,7 +13,7 @@
 #include "gloo_peer.h"
 #include "ours.h"
 #include "ours_hosts.h"
-#include "suites.h"
+#include "suites/suites.h"
 
 namespace hvd::bench {
 namespace {

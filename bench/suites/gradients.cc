@@ -6,7 +6,7 @@
 #include <string>
 
 #include "resnet50.h"
-#include "suites.h"
+#include "suites/suites.h"
 
 namespace hvd::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rows.h"
+#include "report/rows.h"
 
 namespace hvd::bench {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "suite_hosts.h"
+#include "suites/hosts.h"
 
 namespace hvd::bench {
 

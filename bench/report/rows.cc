@@ -1,4 +1,4 @@
-#include "rows.h"
+#include "report/rows.h"
 
 #include <algorithm>
 #include <cmath>

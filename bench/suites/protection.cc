@@ -3,13 +3,13 @@
 //               Python; 16 and 64 MiB of numbers
 //   10 Gb/s     64 MiB of numbers
 // Entrants are workers (engine_worker.h): "default", "TLS=1" and, as the peer, "TLS=0".
-#include "suite_protection.h"
+#include "suites/protection.h"
 
 #include <filesystem>
 #include <memory>
 
 #include "engine_worker.h"
-#include "suites.h"
+#include "suites/suites.h"
 
 namespace hvd::bench {
 namespace {
