@@ -1,7 +1,8 @@
 """From the rows of a rank to batches: generators of blocks, which are arrays by column.
 
-A block has many rows (`BLOCK_ROWS`), so that what Python does per block does not count; batches are
-cut from blocks as views where they can be. Nothing here starts a thread.
+A block has many rows (`BLOCK_ROWS`), so that what Python does per block does not count, and few enough to
+be used while they are in the caches; batches are cut from blocks as views where they can be. Nothing here
+starts a thread.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ._columns import Array, as_numbers, to_array
 Block = dict[str, Array]
 Transformation = Callable[[Any], Any]
 
-BLOCK_ROWS = 65536
+BLOCK_ROWS = 16384
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +112,6 @@ def joined(blocks: Sequence[Block]) -> Block:
     return {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
 
 
-def shuffled(blocks: Iterable[Block], buffer_rows: int, random: np.random.Generator) -> Iterator[Block]:
-    """Permute rows inside of buffers of `buffer_rows` rows or more."""
-    held: list[Block] = []
-    rows = 0
-    for block in blocks:
-        held.append(block)
-        rows += length(block)
-        if rows >= buffer_rows:
-            yield permuted(joined(held), random)
-            held, rows = [], 0
-    if held:
-        yield permuted(joined(held), random)
-
-
-def permuted(block: Block, random: np.random.Generator) -> Block:
-    """Return the rows in another order."""
-    order = random.permutation(length(block))
-    return {name: values.take(order, axis=0) for name, values in block.items()}
-
-
 def batches(blocks: Iterable[Block], batch_size: int) -> Iterator[Block]:
     """Cut blocks into batches of exactly `batch_size` rows, the last one excepted."""
     rest: list[Block] = []
@@ -140,21 +121,22 @@ def batches(blocks: Iterable[Block], batch_size: int) -> Iterator[Block]:
         start = 0
         if rest:
             start = min(missing, rows)
-            rest.append(_cut(block, 0, start))
+            rest.append(cut(block, 0, start))
             missing -= start
             if missing == 0:
                 yield joined(rest)
                 rest, missing = [], batch_size
         if not rest:
             while start + batch_size <= rows:
-                yield _cut(block, start, start + batch_size)
+                yield cut(block, start, start + batch_size)
                 start += batch_size
             if start < rows:
-                rest = [_cut(block, start, rows)]
+                rest = [cut(block, start, rows)]
                 missing = batch_size - (rows - start)
     if rest:
         yield joined(rest)
 
 
-def _cut(block: Block, start: int, stop: int) -> Block:
+def cut(block: Block, start: int, stop: int) -> Block:
+    """Return the rows [start, stop), as views."""
     return {name: values[start:stop] for name, values in block.items()}

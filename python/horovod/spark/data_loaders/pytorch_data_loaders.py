@@ -13,7 +13,8 @@ import numpy as np
 import torch
 
 from horovod.data import AsyncDataLoaderMixin, BaseDataLoader
-from horovod.spark.common._blocks import batches, joined, shuffled
+from horovod.spark.common._blocks import batches, joined
+from horovod.spark.common._shuffle import shuffled
 
 _UNLIMITED = -1
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +13,7 @@ from horovod.spark.common import _sparse
 from horovod.spark.common._blocks import batches
 from horovod.spark.common._columns import as_numbers, to_array
 from horovod.spark.common._parquet import check_no_nulls, summarize
+from horovod.spark.common._shuffle import shuffled
 from horovod.spark.common.datamodule import ParquetDataModule
 
 
@@ -155,3 +158,36 @@ def test_batches_are_cut_across_blocks():
 
     assert [len(batch["x"]) for batch in batches(blocks, 4)] == [4] * 5
     assert np.concatenate([batch["x"] for batch in batches(blocks, 3)]).tolist() == list(range(20))
+
+
+def _shuffled(blocks, buffer_rows):
+    return list(shuffled(iter(blocks), buffer_rows, np.random.default_rng(1)))
+
+
+@pytest.mark.parametrize("lengths", [[100], [7] * 14 + [2], [0, 64, 36], [33, 0, 67]])
+def test_shuffling_permutes_rows_inside_of_buffers(lengths):
+    ends = np.cumsum([0, *lengths])
+    rows = [np.arange(start, stop) for start, stop in itertools.pairwise(ends)]
+
+    found = _shuffled([{"x": each, "v": np.stack([each, -each], axis=1)} for each in rows], 32)
+
+    # All of them at the end: a buffer is filled again, which must not touch what was taken from it.
+    assert [len(block["x"]) for block in found] == [32, 32, 32, 4]
+    for place, block in enumerate(found):
+        expected = list(range(100))[place * 32 : (place + 1) * 32]
+        assert sorted(block["x"].tolist()) == expected != block["x"].tolist()
+        assert (block["v"] == np.stack([block["x"], -block["x"]], axis=1)).all()
+
+
+def test_shuffling_keeps_blocks_of_other_types_apart():
+    found = _shuffled([{"x": np.arange(5)}, {"x": np.arange(5.0)}, {"x": np.ones((3, 2))}], 32)
+
+    assert [(block["x"].dtype.kind, block["x"].shape) for block in found] == [
+        ("i", (5,)),
+        ("f", (5,)),
+        ("f", (3, 2)),
+    ]
+
+
+def test_shuffling_without_rows_gives_no_block():
+    assert _shuffled([{"x": np.arange(0)}], 32) == []
