@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from job import Ended, horovodrun, run, run_job, write_script
+from packages import need
 
 PARALLEL = Path(__file__).parents[1] / "parallel"
 
@@ -143,7 +144,7 @@ hvd.barrier()
 
 
 def test_a_sharded_checkpoint_loads_with_another_number_of_ranks(tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch")
+    torch = need("torch", "python")
     script = write_script(tmp_path, SHARDED)
 
     def train(size: int, path: Path, first: int, steps: int) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packages import need
 
-yaml = pytest.importorskip("yaml")
+yaml = need("yaml", "python")
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "examples" / "cluster"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from packages import need
 
 from horovod._core import _native, errors
 from horovod._core.exchange import find_exchange, register_finder
@@ -107,7 +108,7 @@ def test_torchruns_store_is_used_for_several_hosts_only(variables: dict[str, str
 
 
 def test_a_store_of_torch_gives_values_and_knows_when_the_time_is_over():
-    distributed = pytest.importorskip("torch.distributed")
+    distributed = need("torch.distributed", "python")
     exchange = TorchExchange(distributed.HashStore())
 
     exchange.set("a", b"\0value")

@@ -10,6 +10,7 @@ import pytest
 import ray
 import ray.train
 from cluster_state import wait_until
+from packages import need
 from ray.train import (
     Checkpoint,
     FailureConfig,
@@ -172,7 +173,7 @@ def train_jax(config):
 
 
 def test_jax_on_elastic_workers(cluster, tmp_path):
-    pytest.importorskip("jax", reason="JAX is not installed (./dev setup ray)")
+    need("jax", "ray")
     trainer = horovod.ray.HorovodTrainer(
         train_jax,
         train_loop_config={"lr": 0.5},
@@ -207,7 +208,7 @@ def train_keras(config):
 
 
 def test_tensorflow_and_keras(cluster, tmp_path):
-    pytest.importorskip("tensorflow", reason="TensorFlow is not installed (./dev setup ray)")
+    need("tensorflow", "ray")
     trainer = HorovodTrainer(
         train_keras,
         train_loop_config={},

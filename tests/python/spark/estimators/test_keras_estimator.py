@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from estimator_data import InlineBackend, ProcessBackend, marking
+from packages import need
 from pyspark.ml import Pipeline, PipelineModel
 
-keras = pytest.importorskip("keras")
+keras = need("keras", "spark")
 
 import horovod.keras
 from horovod.spark.common.store import LocalStore

@@ -7,8 +7,9 @@ import math
 import pytest
 import torch
 from estimator_data import InlineBackend, ProcessBackend, marking
+from packages import need
 
-lightning = pytest.importorskip("lightning.pytorch")
+lightning = need("lightning.pytorch", "spark")
 
 from lightning.pytorch.callbacks import EarlyStopping
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from packages import need
 
 EXAMPLES = Path(__file__).parents[4] / "examples/spark"
 SECONDS = 300
@@ -53,7 +54,7 @@ def test_horovod_runner(np):
 @pytest.mark.soak
 @pytest.mark.parametrize("framework", ["keras", "torch"])
 def test_an_estimator_learns(framework):
-    pytest.importorskip(framework)
+    need(framework, "spark")
 
     lines = _output(f"{framework}_estimator.py", "--rows", "4000", "--epochs", "6").splitlines()
 

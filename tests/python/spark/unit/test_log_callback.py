@@ -6,8 +6,9 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 
 import numpy as np
 import pytest
+from packages import need
 
-keras = pytest.importorskip("keras")
+keras = need("keras", "spark")
 
 
 @pytest.mark.parametrize("per_batch_log", [False, True])

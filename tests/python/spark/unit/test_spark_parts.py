@@ -3,6 +3,7 @@
 import io
 
 import pytest
+from packages import need
 
 import horovod.spark
 from horovod._cluster.failures import Failure
@@ -99,7 +100,7 @@ def test_bad_arguments(monkeypatch):
 
 
 def test_without_a_session_it_says_what_is_missing():
-    pytest.importorskip("pyspark")
+    need("pyspark", "spark")
 
     with pytest.raises(RuntimeError, match="Could not find an active SparkContext"):
         horovod.spark.run(print, num_proc=1)
