@@ -50,6 +50,10 @@ class Backend {
   // Descriptors to poll beside `want`.
   virtual void add_descriptors(std::vector<pollfd>& out) = 0;
 
+  // How many looks into memory one look at its works takes: whoever spins for them looks so many
+  // times less often before it sleeps.
+  virtual int look_cost() const { return 1; }
+
   // Whether it waits for something that wakes nobody: then it is asked again every millisecond.
   virtual bool must_poll() const { return false; }
 

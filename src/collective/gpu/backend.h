@@ -40,6 +40,7 @@ class GpuBackend final : public Backend {
   std::vector<int> awaited_elsewhere() const override;
   bool spans_hosts() const override { return spans_hosts_; }
   void add_descriptors(std::vector<pollfd>& out) override;
+  int look_cost() const override;
   bool must_poll() const override;
   const Status& status() const override { return status_; }
 

@@ -126,6 +126,10 @@ class Channel final : private control::Directory {
   bool must_poll() const HVD_REQUIRES(engine_role) {
     return !works_.is_idle() && works_.current().must_poll();
   }
+  // See Backend::look_cost().
+  int look_cost() const HVD_REQUIRES(engine_role) {
+    return works_.is_idle() ? 1 : works_.current().look_cost();
+  }
   bool is_busy() const HVD_REQUIRES(engine_role) { return !works_.is_idle(); }
   bool has_overflow() const HVD_REQUIRES(engine_role) { return outbox_.has_queue(); }
   shm::Want want() const HVD_REQUIRES(engine_role);

@@ -87,7 +87,8 @@ void Driver::drive(Channel& first, const Done& done, Deadline deadline) {
       continue;
     }
     if (idle == kLateRingPolls) view_.statistics.late_rings.add(first.ring_late_peers());
-    if (idle < spin_count) {
+    const int spins = spin_count / first.look_cost();
+    if (idle < spins) {
       if (view_.mirror != nullptr && idle % kSpinsPerYield == 0) {
         sched_yield();  // hvd-net and ranks of other hosts may need this core
       } else {
@@ -96,8 +97,8 @@ void Driver::drive(Channel& first, const Done& done, Deadline deadline) {
       continue;
     }
     // A peer that nobody drives may be about to call: it gets a few turns before we sleep.
-    if (idle < spin_count + std::min(yield_count, kBlindYields) ||
-        (idle < spin_count + yield_count && first.waits_for_driven_peers())) {
+    if (idle < spins + std::min(yield_count, kBlindYields) ||
+        (idle < spins + yield_count && first.waits_for_driven_peers())) {
       sched_yield();
       continue;
     }

@@ -34,6 +34,7 @@ std::atomic<int64_t>* find_number(const std::string& name) {
       {"devices", &k.devices},
       {"item_delay_us", &k.item_delay_us},
       {"copy_mib_per_s", &k.copy_mib_per_s},
+      {"copy_engine", &k.copy_engine},
       {"capturing", &k.capturing},
       {"events_alive", &c.events_alive},
       {"streams_alive", &c.streams_alive},
@@ -41,7 +42,8 @@ std::atomic<int64_t>* find_number(const std::string& name) {
       {"pinned_alive", &c.pinned_alive},
       {"host_blocks", &c.host_blocks},
       {"items", &c.items},
-      {"kernels", &c.kernels}};
+      {"kernels", &c.kernels},
+      {"questions", &c.questions}};
   const auto found = table.find(name);
   return found == table.end() ? nullptr : found->second;
 }
@@ -59,6 +61,7 @@ Knobs& knobs() {
     read_number("STANDIN_DEVICES", k->devices);
     read_number("STANDIN_ITEM_DELAY_US", k->item_delay_us);
     read_number("STANDIN_COPY_MIB_PER_S", k->copy_mib_per_s);
+    read_number("STANDIN_COPY_ENGINE", k->copy_engine);
     read_number("STANDIN_CAPTURING", k->capturing);
     if (const char* text = std::getenv("STANDIN_FAIL")) {  // function:nth:code
       const std::string all_of_it = text;

@@ -12,10 +12,11 @@ namespace standin {
 
 struct Counters {
   std::atomic<int64_t> events_alive{0}, streams_alive{0}, allocations_alive{0}, pinned_alive{0},
-      host_blocks{0}, items{0}, kernels{0};
+      host_blocks{0}, items{0}, kernels{0}, questions{0};
 };
 struct Knobs {
-  std::atomic<int64_t> devices{2}, item_delay_us{0}, copy_mib_per_s{0}, capturing{0};
+  std::atomic<int64_t> devices{2}, item_delay_us{0}, copy_mib_per_s{0}, copy_engine{0},
+      capturing{0};
 };
 Counters& counters();
 Knobs& knobs();
