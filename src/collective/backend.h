@@ -27,7 +27,8 @@ class Backend {
   // The same on all members, and for the life of the channel.
   virtual const Capabilities& capabilities() const = 0;
 
-  // Begins the name of its activity in the timeline: "SHM" makes SHM_ALLREDUCE.
+  // Begins the name of its activity in the timeline: "SHM" makes SHM_ALLREDUCE. Empty: works have
+  // several, and say so by Work::on_activity.
   virtual std::string_view activity() const { return "SHM"; }
 
   // Advances what was begun, and takes works whose `backend` this is off the front of `queue`.

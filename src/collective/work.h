@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "base/device.h"
@@ -91,6 +92,8 @@ struct Work {
       nullptr;  // GPU memory: when inputs are ready; null on a member that has joined
   std::vector<int32_t> devices;  // GPU memory: of all members, as they asked
   Backend* backend = nullptr;    // who runs it; set when it is added to an executor
+  // Told what the work goes through, where Backend::activity() is empty; null: nobody looks.
+  std::function<void(std::string_view activity)> on_activity;
 
   Run& next_run() {
     if (run_count == runs.size()) runs.emplace_back();
@@ -103,6 +106,7 @@ struct Work {
     exchanges.clear();
     shared.clear();
     leader_action = nullptr;
+    on_activity = nullptr;
     status = Status::ok();
     device = Device{};
     use = nullptr;

@@ -32,13 +32,6 @@ const Capabilities& GpuBackend::capabilities() const {
   return kTable;
 }
 
-std::string_view GpuBackend::activity() const {
-  const bool is_staged = std::any_of(routes_.begin(), routes_.end(), [](const auto& item) {
-    return item.second.state == Route::State::kStaging;
-  });
-  return is_staged ? "STAGING" : "NCCL";
-}
-
 // ---- what it waits for ----
 
 shm::Want GpuBackend::want() const {

@@ -31,7 +31,7 @@ class GpuBackend final : public Backend {
 
   std::string_view name() const override { return "gpu"; }
   const Capabilities& capabilities() const override;
-  std::string_view activity() const override;
+  std::string_view activity() const override { return ""; }
   Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done)
       HVD_REQUIRES(engine_role) override;
   void abandon() HVD_REQUIRES(engine_role) override;
@@ -77,6 +77,9 @@ class GpuBackend final : public Backend {
     StagingMemory memory;
   };
 
+  static void tell(const Work& work, std::string_view activity) {
+    if (work.on_activity) work.on_activity(activity);
+  }
   bool begins(Work& work, bool& moved) HVD_REQUIRES(engine_role);
   Route& route_of(const Work& work);
   bool settle(Route& route, const Work& work, bool& moved) HVD_REQUIRES(engine_role);

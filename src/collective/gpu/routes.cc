@@ -77,12 +77,14 @@ Status GpuBackend::answer(Route& route, const Work& work) {
   HVD_TRY_ASSIGN(Communicator comm, Communicator::begin(*api, {device, options_.size, options_.me},
                                                         route.facts[0].id));
   route.comm.emplace(std::move(comm));
+  tell(work, "INIT_NCCL");
   route.abilities = decision.abilities;
   route.state = Route::State::kMeeting;
   return Status::ok();
 }
 
 Status GpuBackend::begin_staging(Work& work) {
+  tell(work, "STAGING");
   const int device = device_of(work);
   HVD_TRY_ASSIGN(const device::Current current, device::Current::enter(device));
   HVD_TRY_ASSIGN(Streams* const streams, streams_of(device));
@@ -120,6 +122,7 @@ Status GpuBackend::copy_overlapping(Entry& entry, Work& work) {
 }
 
 Status GpuBackend::begin_nccl(Work& work, Route& route) {
+  tell(work, "NCCL");
   const int device = device_of(work);
   HVD_TRY_ASSIGN(const device::Current current, device::Current::enter(device));
   HVD_TRY_ASSIGN(Streams* const streams, streams_of(device));

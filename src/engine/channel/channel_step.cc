@@ -316,7 +316,11 @@ bool Channel::all_share(const CachedOperation& slot, std::span<const Mark> marks
 void Channel::run_large(Operation& op, CachedOperation& slot, std::span<const Mark> marks) {
   flight_.set_state(op.flight, FlightState::kRunning);
   build_work(op, slot, set_);
-  if (HVD_UNLIKELY(op.is_traced)) rows_.started(op, works_.plane().activity(op.work));
+  if (HVD_UNLIKELY(op.is_traced)) {
+    rows_.started(op, works_.plane().activity(op.work));
+    op.work.on_activity = [this, &op](std::string_view activity)
+                              HVD_REQUIRES(engine_role) { rows_.went_on(op, activity); };
+  }
   if (all_share(slot, marks)) {
     if (!map_shared(op, slot, marks)) {
       works_.hold(op);

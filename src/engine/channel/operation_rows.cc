@@ -15,6 +15,7 @@ std::string row_name(const Operation& op, size_t index) {
 
 // NCCL_ALLREDUCE. Libraries call a broadcast BCAST; programs that read timelines look for that.
 std::string activity_name(std::string_view activity, wire::Kind kind) {
+  if (activity == "INIT_NCCL") return std::string(activity);  // whatever it is made for
   const bool is_of_library = activity == "NCCL" || activity == "GLOO";
   if (is_of_library && kind == wire::Kind::kBroadcast) return concat(activity, "_BCAST");
   return concat(activity, "_", wire::kind_name(kind));
@@ -43,6 +44,16 @@ void OperationRows::started(const Operation& op, std::string_view activity) {
     const std::string name = row_name(op, t);
     timeline->negotiate_end(name);
     timeline->start(name, wire::kind_name(op.kind));
+    if (!activity.empty()) timeline->activity_start(name, activity_name(activity, op.kind));
+  }
+}
+
+void OperationRows::went_on(const Operation& op, std::string_view activity) {
+  trace::Timeline* timeline = timeline_.load(std::memory_order_acquire);
+  if (timeline == nullptr) return;
+  for (size_t t = 0; t < op.buffers.size(); ++t) {
+    const std::string name = row_name(op, t);
+    timeline->activity_end(name);
     timeline->activity_start(name, activity_name(activity, op.kind));
   }
 }

@@ -26,6 +26,8 @@ class OperationRows {
   void ready(const Operation& op) HVD_REQUIRES(engine_role);
   // `activity`: of whoever runs it; see Backend::activity().
   void started(const Operation& op, std::string_view activity) HVD_REQUIRES(engine_role);
+  // The activity before this one, if there was one, is over.
+  void went_on(const Operation& op, std::string_view activity) HVD_REQUIRES(engine_role);
   void ended(const Operation& op) HVD_REQUIRES(engine_role);
 
  private:
