@@ -134,9 +134,26 @@ def test_an_elastic_job_goes_on_when_a_rank_is_killed(tmp_path: Path) -> None:
     assert "signal 9" in ended.output, ended.output
 
 
+def test_an_elastic_job_goes_on_after_an_error_of_nccl(tmp_path: Path) -> None:
+    launch = ("-np", "2", "--min-np", "2", "-H", "localhost:2")
+    error = str(tmp_path / "error")
+    ended = gpu_job("elastic.py", str(tmp_path / "asked"), launch=launch, STANDIN_NCCL_ERROR_FILE=error)
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("ELASTIC RIGHT") == 2, ended.output
+    assert "NCCL async error: unhandled system error" in ended.output, ended.output
+
+
+def test_an_error_of_nccl_is_told_to_all(tmp_path: Path) -> None:
+    ended = gpu_job("error.py", STANDIN_NCCL_ERROR_FILE=str(tmp_path / "error"))
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("TOLD") == 2, ended.output
+
+
 # As real peers of a dead one, NCCL itself may say nothing; or it says that somebody has gone, not who.
-@pytest.mark.parametrize("silent", ["1", "0"])
-def test_a_dead_rank_is_named(silent: str) -> None:
+@pytest.mark.parametrize(("silent", "delay_us"), [("1", "0"), ("0", "0"), ("1", "50000")])
+def test_a_dead_rank_is_named(silent: str, delay_us: str) -> None:
     # Without a launcher, which would end the survivor before it says what it was told.
     common = {
         "PYTHONPATH": str(STANDINS),
@@ -144,7 +161,8 @@ def test_a_dead_rank_is_named(silent: str) -> None:
         "HOROVOD_NCCL_LIB": str(BUILT / "libnccl_standin.so"),
         "HOROVOD_SIZE": "2",
         "HOROVOD_LOCAL_SIZE": "2",
-        "HOROVOD_JOB_ID": f"gpu-death-{os.getpid()}-{silent}",
+        "HOROVOD_JOB_ID": f"gpu-death-{os.getpid()}-{silent}-{delay_us}",
+        "STANDIN_ITEM_DELAY_US": delay_us,
         "HOROVOD_GLOO_TIMEOUT_SECONDS": "120",
         "STANDIN_NCCL_SILENT_DEATH": silent,
     }

@@ -81,6 +81,7 @@ class Communicator {
   template <typename Each>
   void in_chunks(size_t bytes, const std::byte* mine, const Operation& operation, const Each& each);
   bool a_peer_is_dead() const;
+  static bool an_error_is_asked_for();
   double factor_of(int op);
 
   const int rank_, size_, device_;

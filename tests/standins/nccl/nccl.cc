@@ -130,6 +130,8 @@ const char* ncclGetErrorString(int result) {
       return "no error";
     case kUnhandledCuda:
       return "unhandled cuda error";
+    case kSystem:
+      return "unhandled system error";
     case kRemote:
       return "remote process exited or there was a network error";
     case kInProgress:
