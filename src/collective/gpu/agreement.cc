@@ -133,4 +133,14 @@ Decision decide(std::span<const Facts> facts) {
   return {missing.empty() && shared.empty(), abilities, concat(missing, between, shared)};
 }
 
+std::string settings_about_levels(const Environment& environment) {
+  std::string names;
+  for (const char* name : {"HOROVOD_HIERARCHICAL_ALLREDUCE", "HOROVOD_HIERARCHICAL_ALLGATHER",
+                           "HOROVOD_TORUS_ALLREDUCE"}) {
+    const auto number = parse_integer(environment(name).value_or("0"));
+    if (number && *number > 0) names += concat(names.empty() ? "" : ", ", name);
+  }
+  return names;
+}
+
 }  // namespace hvd::collective::gpu

@@ -38,4 +38,7 @@ struct Decision {
 };
 Decision decide(std::span<const Facts> facts);
 
+// The settings that ask for levels and are on, which NCCL does not learn of: "A, B"; empty: none.
+std::string settings_about_levels(const Environment& environment);
+
 }  // namespace hvd::collective::gpu

@@ -85,6 +85,7 @@ class GpuBackend final : public Backend {
   bool settle(Route& route, const Work& work, bool& moved) HVD_REQUIRES(engine_role);
   Status ask(Route& route, const Work& work) HVD_REQUIRES(engine_role);
   Status answer(Route& route, const Work& work) HVD_REQUIRES(engine_role);
+  void say_who_chooses_levels() HVD_REQUIRES(engine_role);
   Status begin_staging(Work& work);
   Status begin_nccl(Work& work, Route& route) HVD_REQUIRES(engine_role);
   Status replace_missing(Entry& entry, std::vector<Call>& calls) HVD_REQUIRES(engine_role);

@@ -60,6 +60,14 @@ Status GpuBackend::ask(Route& route, const Work& work) {
   return lane_.add(question);
 }
 
+void GpuBackend::say_who_chooses_levels() {
+  // All members know that one of them has said it.
+  if (std::exchange(options_.notices->levels, true) || options_.me != 0) return;
+  const std::string asked = settings_about_levels(process_environment());
+  if (asked.empty()) return;
+  HVD_LOG(kWarning, asked, ": no effect on GPU tensors, for which NCCL chooses its own levels");
+}
+
 Status GpuBackend::answer(Route& route, const Work& work) {
   const Decision decision = decide(route.facts);
   if (!decision.use_nccl) {
@@ -78,6 +86,7 @@ Status GpuBackend::answer(Route& route, const Work& work) {
                                                         route.facts[0].id));
   route.comm.emplace(std::move(comm));
   tell(work, "INIT_NCCL");
+  say_who_chooses_levels();
   route.abilities = decision.abilities;
   route.state = Route::State::kMeeting;
   return Status::ok();

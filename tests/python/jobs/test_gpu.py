@@ -64,10 +64,11 @@ def activities(timeline: Path) -> list[list[str]]:
 
 def test_every_operation_runs_by_nccl(tmp_path: Path) -> None:
     timeline = tmp_path / "timeline.json"
-    ended = gpu_job("operations.py", HOROVOD_TIMELINE=str(timeline))
+    ended = gpu_job("operations.py", HOROVOD_TIMELINE=str(timeline), HOROVOD_HIERARCHICAL_ALLREDUCE="1")
 
     assert ended.code == 0, ended.output
     assert ended.output.count("OPERATIONS RIGHT") == 2, ended.output
+    assert ended.output.count("HOROVOD_HIERARCHICAL_ALLREDUCE: no effect on GPU tensors") == 1, ended.output
     assert "host memory" not in ended.output, ended.output
     assert "KERNELS 0" not in ended.output, ended.output
     assert "NCCL_BCAST" in timeline.read_text()

@@ -49,6 +49,19 @@ TEST(GpuAgreement, NothingTravelsUnprotectedBetweenHostsWhereTlsIsAskedFor) {
   EXPECT_THAT(decide(all).reason, HasSubstr("HOROVOD_TLS=1"));
 }
 
+TEST(GpuAgreement, SettingsAboutLevelsThatAreOnAreNamed) {
+  const auto environment = [](const char* name) -> std::optional<std::string> {
+    if (std::strcmp(name, "HOROVOD_HIERARCHICAL_ALLREDUCE") == 0) return "1";
+    if (std::strcmp(name, "HOROVOD_HIERARCHICAL_ALLGATHER") == 0) return "0";
+    if (std::strcmp(name, "HOROVOD_TORUS_ALLREDUCE") == 0) return "2";
+    return std::nullopt;
+  };
+
+  EXPECT_EQ(settings_about_levels(environment),
+            "HOROVOD_HIERARCHICAL_ALLREDUCE, HOROVOD_TORUS_ALLREDUCE");
+  EXPECT_EQ(settings_about_levels([](const char*) { return std::nullopt; }), "");
+}
+
 TEST(GpuAgreement, AnOldNcclIsNotUsed) {
   const Facts all[] = {member(21500, "0000:01:00.0"), member(21605, "0000:02:00.0")};
 
