@@ -1,11 +1,14 @@
 """The training program of elastic jobs with PyTorch: counts every sample, ends with equal weights.
 
-elastic_program.py FOLDER LENGTH EPOCHS LOADER_WORKERS [EVENT@STEP ...]
+elastic_program.py FOLDER LENGTH EPOCHS LOADER_WORKERS [EVENT@STEP[/RANK] ...]
 
-An event happens once, on the last rank, at that step of the whole job or later, and never to the last worker
-that is left. The training goes on until all have happened, or a minute is over:
+An event happens once, on that rank (modulo their number; without it, on the last one), at that step of the
+whole job or later, and never to the last worker that is left. The training goes on until all have happened,
+or a minute is over:
   kill, in-broadcast, in-commit, in-reset   the worker dies there
-  hosts=TEXT                                the list of hosts becomes TEXT
+  stop                                      the worker is frozen
+  hosts=TEXT                                the list of hosts becomes TEXT, with a line for each comma
+  ask=TEXT                                  whoever reads the pipe FOLDER/asked is asked for TEXT
   leave                                     SIGTERM to itself
 """
 
@@ -34,6 +37,13 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def ask(text: str) -> None:
+    """Of the test; never waits."""
+    pipe = os.open(FOLDER / "asked", os.O_WRONLY | os.O_NONBLOCK)
+    os.write(pipe, f"{text}\n".encode())
+    os.close(pipe)
+
+
 class Numbers(Dataset):
     """Its samples are their own numbers."""
 
@@ -55,20 +65,28 @@ def once(name: str) -> bool:
     return True
 
 
+def trace(event: str, when: str) -> str:
+    """The name of the file that says that an event has happened."""
+    return f"{event}-{when}".replace("/", "-")
+
+
 def due(state, wanted: str) -> bool:
     """Whether an event happens now, to this worker."""
-    is_harmless = wanted.startswith("hosts=")
+    is_harmless = wanted.startswith(("hosts=", "ask="))
     least = 1 if is_harmless else 3 if wanted == "leave" else 2
-    if hvd.rank() != hvd.size() - 1 or hvd.size() < least:
+    if hvd.size() < least:
         return False
-    return any(
-        event == wanted and state.step >= int(step) and once(f"{event}-{step}") for event, step in EVENTS
-    )
+    for event, when in EVENTS:
+        step, _, rank = when.partition("/")
+        is_here = hvd.rank() == int(rank or hvd.size() - 1) % hvd.size()
+        if event == wanted and is_here and state.step >= int(step) and once(trace(event, when)):
+            return True
+    return False
 
 
 def is_more_to_come() -> bool:
     """Whether rank 0 waits for an event; a collective."""
-    is_missing = any(not (FOLDER / f"{event}-{step}").exists() for event, step in EVENTS)
+    is_missing = any(not (FOLDER / trace(event, when)).exists() for event, when in EVENTS)
     return hvd.broadcast_object(is_missing and time.monotonic() - STARTED < WAIT_SECONDS, 0)
 
 
@@ -77,10 +95,14 @@ def happen(state) -> None:
     for event, _ in EVENTS:
         if event == "kill" and due(state, event):
             die()
+        if event == "stop" and due(state, event):
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if event.startswith("ask=") and due(state, event):
+            ask(event.removeprefix("ask="))
         if event == "leave" and due(state, event):
             os.kill(os.getpid(), signal.SIGTERM)
         if event.startswith("hosts=") and due(state, event):
-            (FOLDER / "new").write_text(event.removeprefix("hosts=") + "\n")
+            (FOLDER / "new").write_text(event.removeprefix("hosts=").replace(",", "\n") + "\n")
             (FOLDER / "new").rename(FOLDER / "hosts")
         if event == "in-broadcast" and due(state, event):
             hvd.broadcast_async_(torch.ones(1 << 18), 0, name="the last one")

@@ -73,7 +73,7 @@ class Hosts:
 
     def address(self, name: str) -> str:
         """Return the address of a host."""
-        return f"10.98.0.{self.names.index(name) + 1}"
+        return f"10.98.0.{self._number(name)}"
 
     def start(self, name: str, command: list[str], **variables: str) -> subprocess.Popen[str]:
         """Start a command on a host; its output is in `stdout`."""
@@ -85,6 +85,16 @@ class Hosts:
             text=True,
             env=clean_environment(**variables),
         )
+
+    def cut(self, name: str) -> None:
+        """Cut the link of a host, until it is restored."""
+        self._inside("switch", f"ip link set v{self._number(name)} down")
+
+    def restore(self, name: str) -> None:
+        """Restore the link of a host, and let nobody remember that it could not be reached."""
+        self._inside("switch", f"ip link set v{self._number(name)} up")
+        for one in self.names:
+            self._inside(one, "ip neigh flush dev eth0")
 
     def write_shell(self, path: Path) -> str:
         """Write a program that takes the place of ssh: host, then the words of a command for its shell."""
@@ -105,6 +115,9 @@ class Hosts:
         path.write_text("\n".join(lines) + "\n")
         path.chmod(0o700)
         return str(path)
+
+    def _number(self, name: str) -> int:
+        return self.names.index(name) + 1
 
     def _wait_until_up(self) -> None:
         """Wait for carriers, which the kernel notices when it gets to it: seconds on a busy machine."""

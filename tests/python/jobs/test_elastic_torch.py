@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import random
 import re
 import sys
-import time
 from pathlib import Path
 
-import pytest
 from job import Ended, horovodrun, run
 
 PROGRAM = str(Path(__file__).with_name("elastic_program.py"))
@@ -65,63 +61,3 @@ def test_workers_that_die_in_broadcast_commit_and_reset_lose_no_sample(tmp_path)
     assert_ended_well(job)
     assert "resets, " in job.output, job.output
     assert {"in-broadcast-2", "in-commit-4", "in-reset-1"} <= {path.name for path in tmp_path.iterdir()}
-
-
-@pytest.mark.soak
-def test_random_schedules_end_well_and_leave_nothing_behind(tmp_path):
-    # HVD_ELASTIC_SCHEDULES: how many; HVD_ELASTIC_SEED: the first one, for a repetition.
-    count, first = (
-        int(os.environ.get("HVD_ELASTIC_SCHEDULES", "40")),
-        int(os.environ.get("HVD_ELASTIC_SEED", "1")),
-    )
-    for seed in range(first, first + count):
-        source = random.Random(seed)
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        size = source.randint(2, 6)
-        events = []
-        for _ in range(source.randint(1, 4)):
-            kinds = [
-                "kill",
-                "leave",
-                "in-broadcast",
-                "in-commit",
-                "in-reset",
-                f"hosts=localhost:{source.randint(2, 6)}",
-            ]
-            events.append(f"{source.choice(kinds)}@{source.randint(1, 30)}")
-        chaos = ("--chaos", f"kill={source.uniform(1, 4):.1f},seed={seed}") if source.random() < 0.5 else ()
-        before = time.monotonic()
-        job = run_training(
-            folder, size, 60 * size, 2, source.randint(0, 1), *events, options=("--min-np", "1", *chaos)
-        )
-        print(seed, size, events, chaos, f"{time.monotonic() - before:.1f} s", flush=True)
-        assert_ended_or_lost_all(job, seed)
-        assert_nothing_is_left(folder)
-
-
-def assert_ended_or_lost_all(job: Ended, seed: int) -> None:
-    """All workers that had the state may die; that is said."""
-    if "no worker that has the state of the training is left" in job.output:
-        return
-    try:
-        assert_ended_well(job)
-    except AssertionError as error:
-        message = f"HVD_ELASTIC_SEED={seed} HVD_ELASTIC_SCHEDULES=1: {error}"
-        raise AssertionError(message) from error
-
-
-def assert_nothing_is_left(folder: Path) -> None:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(folder) in _text(path)]
-        if not left:
-            return
-    pytest.fail(f"processes are left: {left}")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode(errors="replace").replace("\0", " ")
-    except OSError:
-        return ""
