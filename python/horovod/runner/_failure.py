@@ -10,6 +10,12 @@ from ._program import NAME, complaint
 FAILED = "Horovod detected that one or more processes exited with non-zero status"
 
 _FIRST_CAUSE = re.compile(r"^horovodrun: rank (\d+) \(.*failed first", re.MULTILINE)
+_OVER_HERE = re.compile(r"^horovodrun: the job at \S+ is over for host ", re.MULTILINE)
+
+
+def has_joined(ended: Ended) -> bool:
+    """Whether the launcher says that it took part in the job of another host."""
+    return _OVER_HERE.search(ended.last_words) is not None
 
 
 def first_failed_rank(ended: Ended) -> int | None:

@@ -24,6 +24,8 @@ _VALUES = {
     "elastic_timeout": "--elastic-timeout",
     "reset_limit": "--reset-limit",
     "host_discovery_script": "--host-discovery-script",
+    "join": "--join",
+    "key_file": "--key-file",
 }
 
 _SWITCHES = {

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ._failure import failure_text, first_failed_rank, headline
+from ._failure import failure_text, first_failed_rank, has_joined, headline
 from ._job import Ended, run_program
 from ._options import TUNABLES, option_words
 from ._program import NAME, plan
@@ -32,6 +32,8 @@ class _HorovodArgs:
         self.cooldown_range: Sequence[int] | None = None
         self.elastic_timeout: int | None = None
         self.host_discovery_script: str | None = None
+        self.join: str | None = None
+        self.key_file: str | os.PathLike[str] | None = None
         self.hosts: str | None = None
         self.hostfile: str | None = None
         self.config_file: str | None = None
@@ -117,13 +119,32 @@ def run_function(
         # Workers may have failed and been replaced: what counts is how the job ended.
         if ended.code != 0:
             _raise_failure(folder, size, ended, planned["launcher"])
+        if has_joined(ended):
+            return []
         return _results(folder, args.min_num_proc or args.num_proc or size)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_elastic(args: Any) -> bool:
-    return bool(args.min_num_proc or args.host_discovery_script)
+    return bool(args.min_num_proc or args.host_discovery_script or getattr(args, "join", None))
+
+
+def _check_join(args: _HorovodArgs) -> None:
+    """Say what is wrong in the words of the caller; what is wrong with the values, the launcher says."""
+    if args.join is None and args.key_file is None:
+        return
+    if args.join is None:
+        message = "key_file belongs to join='host:port', which is missing"
+        raise ValueError(message)
+    if args.key_file is None:
+        message = "join needs key_file, by which the hosts of the job know each other: 32 random bytes"
+        raise ValueError(message)
+    others = ("hosts", "hostfile", "host_discovery_script", "use_mpi")
+    given = [name for name in others if getattr(args, name)]
+    if given:
+        message = f"give join or {given[0]}, not both: with join the hosts come by themselves"
+        raise ValueError(message)
 
 
 def _results(folder: Path, size: int) -> list[Any]:
@@ -174,6 +195,9 @@ def run(
     np: int | None = None,
     min_np: int | None = None,
     max_np: int | None = None,
+    *,
+    join: str | None = None,
+    key_file: str | os.PathLike[str] | None = None,
 ) -> list[Any]:
     """Call the function on every rank of a new job, and return the results by rank.
 
@@ -181,6 +205,10 @@ def run(
     folder on this machine, over ssh to other hosts, which need not share a folder. An exception of a rank
     ends the job and is raised as a RuntimeError with its traceback; the cause is the exception.
     `executable` is the Python of the workers.
+
+    `join="host:port"` with `key_file` makes an elastic job without ssh: every host calls this function, the
+    one of that name launches the job, the others join it with `slots` workers each, now or later. Where it
+    is launched the results are returned, elsewhere an empty list when the job is over.
     """
     num_proc = _renamed("np", np, "num_proc", num_proc, default=1)
     min_num_proc = _renamed("min_np", min_np, "min_num_proc", min_num_proc)
@@ -203,6 +231,8 @@ def run(
     options.hosts = hosts
     options.hostfile = hostfile
     options.host_discovery_script = host_discovery_script
+    options.join = join
+    options.key_file = key_file
     options.start_timeout = start_timeout
     options.ssh_port = ssh_port
     options.ssh_identity_file = ssh_identity_file
@@ -215,4 +245,5 @@ def run(
     options.executable = executable
     if nics is not None:
         options.nics = {nic.strip() for nic in (nics.split(",") if isinstance(nics, str) else nics)}
+    _check_join(options)
     return run_function(options, func, args, kwargs or {})

@@ -201,6 +201,11 @@ def test_workers_run_the_given_python(tmp_path: Path) -> None:
     ("arguments", "text"),
     [
         ("hosts='a:1', hostfile='f'", "ValueError: give hosts or hostfile, not both"),
+        ("join='here:4711'", "ValueError: join needs key_file, by which the hosts of the job know"),
+        ("key_file='key'", "ValueError: key_file belongs to join='host:port', which is missing"),
+        ("join='a:1', key_file='key', hosts='a:1'", "ValueError: give join or hosts, not both"),
+        ("join='a:1', key_file='key', use_mpi=True", "ValueError: give join or use_mpi, not both"),
+        ("join='here', key_file='key'", "ValueError: --join: expected HOST:PORT, for example gpu1:4711, got"),
         ("use_gloo=True, use_mpi=True", "ValueError: give use_gloo or use_mpi, not both"),
         (
             "num_proc=3, hosts='localhost:2'",
