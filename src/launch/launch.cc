@@ -78,13 +78,13 @@ int check_build(const Options& options, const EnvironmentList& environment, Term
   return print(terminal, check_build_text(facts));
 }
 
-// Of --join, on a host that is not the one to launch.
-int join(const Options& options, MeetingPlace place, const EnvironmentList& environment,
-         Terminal& terminal) {
+// Of --join, on a host that is not the one to launch; nothing if it turns out to be that one.
+std::optional<int> join(const Options& options, MeetingPlace place,
+                        const EnvironmentList& environment, Terminal& terminal) {
   const Result<LaunchSettings> settings = read_launch_settings(environment);
   if (!settings) return fail(terminal, settings.status());
   const auto timeout = options.start_timeout ? options.start_timeout : settings->start_timeout;
-  const Result<int> exit_code =
+  const Result<std::optional<int>> exit_code =
       run_join({.place = std::move(place),
                 .key_file = options.elastic.key_file,
                 .slots = options.elastic.slots_per_host.value_or(1),
@@ -108,7 +108,8 @@ int launch(Options options, const EnvironmentList& environment, Terminal& termin
     if (!hostname) return fail(terminal, hostname.status());
     const bool is_here = locate_hosts({{place->host, 1}}, *hostname).front().is_local;
     if (request == Request::kRun && !is_here) {
-      return join(options, *std::move(place), environment, terminal);
+      const auto exit_code = join(options, *std::move(place), environment, terminal);
+      if (exit_code) return *exit_code;
     }
   }
   const Result<Prepared> prepared = prepare_job(std::move(options), environment);

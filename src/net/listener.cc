@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/parse.h"
 #include "base/text.h"
@@ -12,11 +13,23 @@
 namespace hvd::net {
 namespace {
 
-Result<UniqueFd> listen_on(const Address& address) {
-  if (address.is_wildcard()) return precondition_error("a wildcard address is never listened on");
+struct Attempt {
+  UniqueFd socket = {};
+  int error = 0;
+  std::string what = {};
+};
+
+Attempt failed(const char* step, int error) {
+  return {.error = error, .what = errno_status(step, error).message()};
+}
+
+Attempt listen_on(const Address& address) {
+  if (address.is_wildcard()) {
+    return {.error = EINVAL, .what = "a wildcard address is never listened on"};
+  }
   const int family = address.family == Family::kIpv4 ? AF_INET : AF_INET6;
   UniqueFd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
-  if (!socket.valid()) return errno_status("socket", errno);
+  if (!socket.valid()) return failed("socket", errno);
   // A port that somebody chose must work again while connections of the last job linger. Where the
   // kernel chooses, it must not choose one of those, so the permission comes after the choice.
   const int on = 1;
@@ -25,10 +38,10 @@ Result<UniqueFd> listen_on(const Address& address) {
   };
   if (address.port != 0) allow_reuse();
   const SocketAddress name = to_socket_address(address);
-  if (bind(socket.get(), name.get(), name.length) != 0) return errno_status("bind", errno);
+  if (bind(socket.get(), name.get(), name.length) != 0) return failed("bind", errno);
   if (address.port == 0) allow_reuse();
-  if (::listen(socket.get(), SOMAXCONN) != 0) return errno_status("listen", errno);
-  return socket;
+  if (::listen(socket.get(), SOMAXCONN) != 0) return failed("listen", errno);
+  return {.socket = std::move(socket)};
 }
 
 Result<Address> bound_address(const UniqueFd& socket) {
@@ -46,14 +59,15 @@ Result<Listener> Listener::listen(std::span<const Address> addresses) {
   Listener out;
   std::vector<std::string> failures;
   for (const Address& address : addresses) {
-    auto socket = listen_on(address);
-    if (!socket) {
-      failures.push_back(concat(to_text(address), ": ", socket.status().message()));
+    Attempt attempt = listen_on(address);
+    if (!attempt.socket.valid()) {
+      failures.push_back(concat(to_text(address), ": ", attempt.what));
+      out.left_out_.push_back({address, attempt.error, std::move(attempt.what)});
       continue;
     }
-    HVD_TRY_ASSIGN(const Address bound, bound_address(*socket));
+    HVD_TRY_ASSIGN(const Address bound, bound_address(attempt.socket));
     out.addresses_.push_back(bound);
-    out.sockets_.push_back(std::move(*socket));
+    out.sockets_.push_back(std::move(attempt.socket));
   }
   if (out.sockets_.empty()) {
     return precondition_error(concat("cannot listen on any address: ", join_text(failures, "; ")));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/fd.h"
@@ -20,6 +21,12 @@ class Listener {
   // With the ports in use, in the order given.
   const std::vector<Address>& addresses() const { return addresses_; }
   std::span<const UniqueFd> sockets() const { return sockets_; }
+  struct LeftOut {
+    Address address;
+    int error;         // errno
+    std::string what;  // "bind: Address already in use"
+  };
+  const std::vector<LeftOut>& left_out() const { return left_out_; }
 
   struct Connection {
     UniqueFd socket{};  // non-blocking; invalid: nobody waits
@@ -31,6 +38,7 @@ class Listener {
  private:
   std::vector<UniqueFd> sockets_;
   std::vector<Address> addresses_;
+  std::vector<LeftOut> left_out_;
 };
 
 }  // namespace hvd::net

@@ -46,7 +46,7 @@ class ElasticJoin : public ElasticJobs {
   // The command that every host runs.
   std::vector<std::string> words(std::vector<std::string> options,
                                  const std::string& key = "key") const {
-    for (const std::string& word : {std::string("--join"), concat(kLaunchAddress, ":", port_),
+    for (const std::string& word : {std::string("--join"), concat(place_, ":", port_),
                                     std::string("--key-file"), directory_ / key}) {
       options.push_back(word);
     }
@@ -68,6 +68,7 @@ class ElasticJoin : public ElasticJobs {
 
   static std::unique_ptr<NetworkHosts> hosts_;
   static std::string problem_;
+  std::string place_ = kLaunchAddress;
   int port_ = 0;
 };
 std::unique_ptr<NetworkHosts> ElasticJoin::hosts_;
@@ -166,6 +167,76 @@ TEST_F(ElasticJoin, AHostWithoutALauncherGivesUpInTime) {
   EXPECT_EQ(host->wait(), 125);
   EXPECT_THAT(host->err(), HasSubstr("nobody launches a job at 10.99.0.100:"));
   EXPECT_THAT(host->err(), HasSubstr("within 1 s (--start-timeout)"));
+}
+
+// The names that a host knows are those of a file of the test.
+class ElasticJoinByName : public ElasticJoin {
+ protected:
+  void SetUp() override {
+    ElasticJoin::SetUp();
+    if (IsSkipped()) return;
+    place_ = "meeting";
+    know("");
+    ASSERT_TRUE(
+        hosts_->run_on("hosta", concat("mount --bind ", directory_ / "names", " /etc/hosts")));
+  }
+  void TearDown() override {
+    if (hosts_) hosts_->run_on("hosta", "umount /etc/hosts");
+  }
+  // In place: the mount is of the file, not of its name.
+  void know(const std::string& text) const { std::ofstream(directory_ / "names") << text; }
+};
+
+TEST_F(ElasticJoinByName, AHostWhoseNameBecomesKnownLateLaunches) {
+  const auto job = join("hosta", {"-np", "1", "--start-timeout", "60"});
+  ASSERT_TRUE(job->wait_for_error("meeting has no address yet")) << job->err();
+
+  know(concat(hosts_->address("hosta"), " meeting\n"));
+  ASSERT_TRUE(wait_for_world(*job, 1, 1)) << job->err();
+  stop();
+
+  EXPECT_EQ(job->wait(), 0) << job->err();
+  EXPECT_THAT(job->err(), HasSubstr("meeting is this host, hosta: it launches the job"));
+}
+
+TEST_F(ElasticJoinByName, AHostWhoseNameStillBelongsToAnotherOneLaunchesWhenItIsItsOwn) {
+  know("10.99.0.77 meeting\n");
+  const auto job = join("hosta", {"-np", "1", "--start-timeout", "60"});
+  ASSERT_TRUE(job->wait_for_error("meeting is 10.99.0.77")) << job->err();
+
+  know(concat(hosts_->address("hosta"), " meeting\n"));
+  ASSERT_TRUE(wait_for_world(*job, 1, 1)) << job->err();
+  stop();
+
+  EXPECT_EQ(job->wait(), 0) << job->err();
+}
+
+TEST_F(ElasticJoinByName, WhoFindsNobodyIsToldBothReadings) {
+  const auto nameless = join("hosta", {"-np", "1", "--start-timeout", "1"});
+  EXPECT_EQ(nameless->wait(), 125);
+  EXPECT_THAT(nameless->err(), HasSubstr("cannot resolve 'meeting'"));
+  EXPECT_THAT(nameless->err(), HasSubstr("host hosta wanted to join, since the name says nothing"));
+
+  know("10.99.0.77 meeting\n");
+  const auto stranger = join("hosta", {"-np", "1", "--start-timeout", "1"});
+  EXPECT_EQ(stranger->wait(), 125);
+  EXPECT_THAT(stranger->err(), HasSubstr("since meeting is 10.99.0.77:"));
+  EXPECT_THAT(stranger->err(), HasSubstr("if it is this one, give --join its name"));
+}
+
+// The launcher has room for hosts that come later; its workers have the limit of before.
+TEST_F(ElasticJoin, TheLimitOfOpenFilesIsRaisedForHostsThatMayJoin) {
+  const std::string script =
+      concat("ulimit -Sn 200; exec ", launcher_path(), " -np 1 --max-np 100 --join ",
+             kLaunchAddress, ":", port_, " --key-file ", directory_ / "key",
+             " sh -c 'echo worker $(ulimit -Sn); grep open /proc/$PPID/limits'");
+  LaunchedJob job({"-c", script}, LaunchedJob::Settings{.program = "/bin/sh"});
+
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  EXPECT_THAT(job.out(), HasSubstr("worker 200"));
+  const auto limits = job.numbers_after("Max open files");
+  ASSERT_EQ(limits.size(), 1u) << job.out();
+  EXPECT_GE(limits.front(), 1000);
 }
 
 TEST_F(ElasticJoin, ALauncherThatIsKilledTakesTheHostsAlong) {

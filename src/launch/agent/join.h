@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -25,8 +26,10 @@ struct JoinRequest {
 using Say = std::function<void(std::string_view)>;
 
 // What the process exits with: the job's exit code, 0 if it left before (SIGTERM), or an error that
-// says why it did not take part, or not to the end.
-Result<int> run_join(const JoinRequest& request, const EnvironmentList& environment,
-                     const Say& say);
+// says why it did not take part, or not to the end. Nothing: the place turned out to be this host,
+// which therefore launches; a name may become known late, and a host that starts may get its
+// address late, so both are looked at again for as long as nobody answers.
+Result<std::optional<int>> run_join(const JoinRequest& request, const EnvironmentList& environment,
+                                    const Say& say);
 
 }  // namespace hvd::launch

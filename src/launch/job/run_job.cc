@@ -3,6 +3,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "launch/job/audit.h"
 #include "launch/job/bring_up.h"
@@ -18,6 +20,14 @@ namespace {
 constexpr Nanoseconds kFlushTimeAfterSignal = std::chrono::seconds(1);
 constexpr size_t kReportedLines = 10;
 constexpr Nanoseconds kFarewellTimeOfHosts = std::chrono::seconds(1);
+// As many hosts as may join (JoinedHosts).
+constexpr int32_t kManyWorkers = 4096;
+
+// Workers of an elastic job that come later, each perhaps on a host of its own.
+int32_t later_workers_and_hosts(const Options& options) {
+  if (!options.elastic.is_requested()) return 0;
+  return 2 * std::min(options.elastic.max_num_proc.value_or(kManyWorkers), kManyWorkers);
+}
 
 void say_started(const Plan& plan, const std::vector<std::string>& command, Terminal& terminal) {
   for (const HostPlan& host : plan.hosts) {
@@ -162,7 +172,8 @@ Result<int> run_job(const Prepared& prepared, const std::string& program, Termin
   HVD_TRY_ASSIGN(const Signals signals, Signals::take_over());
   HVD_TRY_ASSIGN(
       const DescriptorLimit limit,
-      DescriptorLimit::make_room(static_cast<int32_t>(plan.workers.size() + plan.hosts.size())));
+      DescriptorLimit::make_room(static_cast<int32_t>(plan.workers.size() + plan.hosts.size()),
+                                 later_workers_and_hosts(prepared.options)));
   // What a worker leaves behind becomes our child when the worker ends: so we see when a process
   // group is empty instead of asking again and again.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);

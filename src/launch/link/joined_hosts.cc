@@ -26,17 +26,6 @@ constexpr Nanoseconds kAgentDialTime = std::chrono::seconds(15);
 // The connections of a host that is lost do not end at the same moment.
 constexpr Nanoseconds kAgentAlone = std::chrono::milliseconds(500);
 
-// Of two launchers with the same port, the second must not have the addresses that the first left.
-Result<net::Listener> listen_on_all(const std::vector<net::Address>& addresses) {
-  HVD_TRY_ASSIGN(net::Listener listener, net::Listener::listen(addresses));
-  for (const net::Address& wanted : addresses) {
-    const auto& bound = listener.addresses();
-    if (std::find(bound.begin(), bound.end(), wanted) != bound.end()) continue;
-    HVD_TRY(net::Listener::listen(std::span(&wanted, 1)).status());
-  }
-  return listener;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<JoinedHosts>> JoinedHosts::listen(const MeetingPlace& place,
@@ -44,7 +33,7 @@ Result<std::unique_ptr<JoinedHosts>> JoinedHosts::listen(const MeetingPlace& pla
                                                          const net::Key& key,
                                                          std::string own_name) {
   HVD_TRY_ASSIGN(const std::vector<net::Address> addresses, listening_addresses(place, interfaces));
-  Result<net::Listener> listener = listen_on_all(addresses);
+  Result<net::Listener> listener = listen_on_usable(addresses);
   if (!listener) {
     return blame(concat("--join: this host is ", place.host, ", where the job is launched"),
                  listener.status());

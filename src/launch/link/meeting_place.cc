@@ -4,11 +4,13 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
 
 #include "base/parse.h"
 #include "base/text.h"
 #include "launch/plan/hosts.h"
+#include "launch/plan/local_names.h"
 #include "net/interfaces.h"
 
 namespace hvd::launch {
@@ -57,9 +59,10 @@ Result<MeetingPlace> parse_meeting_place(std::string_view text) {
   return MeetingPlace{.host = std::string(host), .port = static_cast<uint16_t>(*port)};
 }
 
-Result<std::vector<net::Address>> resolve(const MeetingPlace& place, Deadline deadline) {
+Result<std::vector<net::Address>> resolve(const MeetingPlace& place, Deadline deadline,
+                                          const std::function<void()>& on_unknown) {
   if (const auto numeric = net::parse_host(place.host, place.port)) return std::vector{*numeric};
-  for (;;) {
+  for (bool is_first = true;; is_first = false) {
     int error = 0;
     auto found = look_up(place, error);
     if (!found.empty()) return found;
@@ -68,8 +71,13 @@ Result<std::vector<net::Address>> resolve(const MeetingPlace& place, Deadline de
       return precondition_error(concat("--join: cannot resolve '", place.host,
                                        "': ", error == 0 ? "no address" : ::gai_strerror(error)));
     }
+    if (is_first) on_unknown();
     ::poll(nullptr, 0, kPauseBetweenLookupsMs);
   }
+}
+
+bool is_this_host(const std::vector<net::Address>& addresses) {
+  return !addresses.empty() && is_own_address(net::to_socket_address(addresses.front()).get());
 }
 
 Result<std::vector<net::Address>> listening_addresses(const MeetingPlace& place,
@@ -88,6 +96,16 @@ Result<std::vector<net::Address>> listening_addresses(const MeetingPlace& place,
   if (addresses->empty()) return precondition_error("--join: this host has no address");
   for (net::Address& address : *addresses) address.port = place.port;
   return addresses;
+}
+
+Result<net::Listener> listen_on_usable(const std::vector<net::Address>& addresses) {
+  HVD_TRY_ASSIGN(net::Listener listener, net::Listener::listen(addresses));
+  for (const net::Listener::LeftOut& one : listener.left_out()) {
+    if (one.error == EAFNOSUPPORT || one.error == EADDRNOTAVAIL) continue;
+    return precondition_error(
+        concat("cannot listen on ", net::to_text(one.address), ": ", one.what));
+  }
+  return listener;
 }
 
 }  // namespace hvd::launch

@@ -1,5 +1,6 @@
 #include "launch/os/descriptor_limit.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/text.h"
@@ -13,19 +14,22 @@ constexpr rlim_t kOurs = 64;
 
 }  // namespace
 
-Result<DescriptorLimit> DescriptorLimit::make_room(int32_t workers) {
+Result<DescriptorLimit> DescriptorLimit::make_room(int32_t workers, int32_t later) {
   DescriptorLimit limit;
   if (::getrlimit(RLIMIT_NOFILE, &limit.before_) != 0) {
     return errno_status("cannot read the limit of open files", errno);
   }
   const rlim_t needed = kPerWorker * static_cast<rlim_t>(workers) + kOurs;
-  if (limit.before_.rlim_cur == RLIM_INFINITY || limit.before_.rlim_cur >= needed) return limit;
-  if (limit.before_.rlim_max != RLIM_INFINITY && limit.before_.rlim_max < needed) {
+  const rlim_t wished = needed + kPerWorker * static_cast<rlim_t>(later);
+  if (limit.before_.rlim_cur == RLIM_INFINITY || limit.before_.rlim_cur >= wished) return limit;
+  const bool has_end = limit.before_.rlim_max != RLIM_INFINITY;
+  if (has_end && limit.before_.rlim_max < needed) {
     return precondition_error(concat("-np ", workers, " needs ", needed,
                                      " open files, the limit is ", limit.before_.rlim_max,
                                      " (ulimit -Hn)"));
   }
-  const rlimit wanted{.rlim_cur = needed, .rlim_max = limit.before_.rlim_max};
+  const rlimit wanted{.rlim_cur = has_end ? std::min(wished, limit.before_.rlim_max) : wished,
+                      .rlim_max = limit.before_.rlim_max};
   if (::setrlimit(RLIMIT_NOFILE, &wanted) != 0) {
     return errno_status("cannot raise the limit of open files", errno);
   }

@@ -12,8 +12,8 @@ namespace hvd::launch {
 class DescriptorLimit {
  public:
   // Raises the soft limit if `workers` need more than it allows; fails if the hard limit is too
-  // low.
-  static Result<DescriptorLimit> make_room(int32_t workers);
+  // low. `later` of them may come while the job runs: for these as far as the hard limit allows.
+  static Result<DescriptorLimit> make_room(int32_t workers, int32_t later = 0);
 
   // In a worker, before exec. Safe after fork.
   void restore() const;

@@ -63,6 +63,11 @@ std::vector<std::string> own_addresses() {
   return keys;
 }
 
+bool is_among(std::span<const std::string> own, const sockaddr* address) {
+  return is_loopback(address) ||
+         std::find(own.begin(), own.end(), address_key(address)) != own.end();
+}
+
 // A name is ours if its first address is: others may be those of a container bridge, which many
 // hosts share. May block for as long as the resolver does.
 bool resolves_to_us(const std::string& name, std::span<const std::string> own) {
@@ -70,8 +75,7 @@ bool resolves_to_us(const std::string& name, std::span<const std::string> own) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return false;
-  const bool is_ours = is_loopback(found->ai_addr) ||
-                       std::find(own.begin(), own.end(), address_key(found->ai_addr)) != own.end();
+  const bool is_ours = is_among(own, found->ai_addr);
   ::freeaddrinfo(found);
   return is_ours;
 }
@@ -130,5 +134,7 @@ std::vector<bool> find_local_names(std::span<const std::string> names,
   }
   return is_local;
 }
+
+bool is_own_address(const sockaddr* address) { return is_among(own_addresses(), address); }
 
 }  // namespace hvd::launch

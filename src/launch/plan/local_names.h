@@ -3,6 +3,8 @@
 // One thread, before Signals are taken over.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <span>
 #include <string>
 #include <vector>
@@ -15,5 +17,8 @@ namespace hvd::launch {
 // still know it.
 std::vector<bool> find_local_names(std::span<const std::string> names,
                                    const std::string& own_hostname, Deadline deadline);
+
+// Whether an address is one of this machine's now: of any interface, or loopback's.
+bool is_own_address(const sockaddr* address);
 
 }  // namespace hvd::launch

@@ -10,7 +10,9 @@
 #include "launch/link/join_message.h"
 #include "launch/link/meeting_place.h"
 #include "launch/link/stream_pump.h"
+#include "launch/os/descriptor_limit.h"
 #include "launch/os/now.h"
+#include "net/interfaces.h"
 #include "net/sealed_stream.h"
 
 namespace hvd::launch {
@@ -50,6 +52,54 @@ TEST(LaunchJoin, AMeetingPlaceIsAHostAndAPort) {
     ASSERT_FALSE(place.is_ok()) << text;
     EXPECT_THAT(place.status().message(), HasSubstr("expected HOST:PORT"));
   }
+}
+
+net::Address address(const char* text, uint16_t port = 0) { return *net::parse_host(text, port); }
+
+TEST(LaunchJoin, ThePlaceIsThisHostIfItsFirstAddressIs) {
+  const auto interfaces = net::all_interfaces();
+  ASSERT_TRUE(interfaces.is_ok());
+  for (const net::Interface& one : *interfaces) EXPECT_TRUE(is_this_host({one.address}));
+  EXPECT_TRUE(is_this_host({address("127.0.1.1", 4711), address("203.0.113.1", 4711)}));
+  EXPECT_FALSE(is_this_host({address("203.0.113.1", 4711), address("127.0.0.1", 4711)}));
+  EXPECT_FALSE(is_this_host({}));
+}
+
+TEST(LaunchJoin, AnAddressThatTheMachineLacksIsLeftOutAndAPortThatIsTakenIsNot) {
+  const auto first = listen_on_usable({address("203.0.113.1"), address("127.0.0.1")});
+  ASSERT_TRUE(first.is_ok()) << first.status().message();
+  ASSERT_EQ(first->addresses().size(), 1u);
+  const uint16_t port = first->addresses().front().port;
+
+  const auto second = listen_on_usable({address("127.0.0.2", port), address("127.0.0.1", port)});
+
+  ASSERT_FALSE(second.is_ok());
+  EXPECT_THAT(second.status().message(),
+              HasSubstr("cannot listen on 127.0.0.1:" + std::to_string(port) +
+                        ": bind: Address already in use"));
+}
+
+TEST(LaunchJoin, RoomForHostsThatMayComeEndsAtTheHardLimit) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  if (before.rlim_max < 300) GTEST_SKIP() << "the hard limit is " << before.rlim_max;
+  const rlimit low{.rlim_cur = 128, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  const auto limit_after = [&low](int32_t workers, int32_t later) {
+    const auto made = DescriptorLimit::make_room(workers, later);
+    rlimit now{};
+    ::getrlimit(RLIMIT_NOFILE, &now);
+    ::setrlimit(RLIMIT_NOFILE, &low);
+    return made.is_ok() ? now.rlim_cur : 0;
+  };
+
+  EXPECT_EQ(limit_after(4, 0), 128u);
+  EXPECT_EQ(limit_after(4, 40), 284u);
+  if (before.rlim_max < 1 << 30) {
+    EXPECT_EQ(limit_after(4, 1 << 28), before.rlim_max);
+    EXPECT_EQ(limit_after(1 << 28, 0), 0u);
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 // Two pumps with an encrypted stream between them, as at both ends of an agent's connection.
