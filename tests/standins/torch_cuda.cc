@@ -10,6 +10,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
+#include <torch/csrc/distributed/c10d/reducer_timer.hpp>
 
 #include <map>
 #include <mutex>
@@ -144,6 +145,16 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     cuStreamCreateWithPriority(&stream, 1, 0);
     return c10::Stream(c10::Stream::UNSAFE, d, reinterpret_cast<int64_t>(stream));
   }
+  // Callbacks of futures run in it; one is enough.
+  c10::Stream getStreamFromGlobalPool(c10::Device d, bool) const override {
+    static std::mutex mutex;
+    static std::map<int, c10::Stream> pool;
+    d = with_index(d);
+    const std::lock_guard lock(mutex);
+    const auto found = pool.find(d.index());
+    return found != pool.end() ? found->second
+                               : pool.emplace(d.index(), getNewStream(d, 0)).first->second;
+  }
   c10::Stream exchangeStream(c10::Stream s) const override {
     const c10::Stream old = getStream(s.device());
     current_streams[with_index(s.device()).index()] = s.id();
@@ -191,6 +202,18 @@ const int registered = [] {
 }();
 
 }  // namespace
+
+namespace c10d {
+
+// DDP measures by a timer of its device.
+class StandinTimer final : public Timer {
+ public:
+  explicit StandinTimer(c10::Device) {}
+  std::optional<int64_t> measureDifference(Event, Event) override { return std::nullopt; }
+};
+C10_REGISTER_TYPED_CLASS(TimerRegistry, c10::kCUDA, StandinTimer)
+
+}  // namespace c10d
 
 namespace at {
 

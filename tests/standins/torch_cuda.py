@@ -19,6 +19,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+_CUDA_DEVICE_TYPE = 1  # c10::DeviceType
 
 
 def folder() -> Path:
@@ -106,12 +107,26 @@ def _use_standins() -> Driver:
     class CurrentStream:
         def __init__(self, device: Any = None) -> None:
             index = torch.device(device).index if isinstance(device, (str, torch.device)) else device
-            self.cuda_stream = bridge.standin_torch_current_stream(index or 0)
+            self.index = index or 0
+            self.cuda_stream = bridge.standin_torch_current_stream(self.index)
+            self.generic = torch.Stream(
+                stream_id=self.cuda_stream, device_index=self.index, device_type=_CUDA_DEVICE_TYPE
+            )
+
+        def record_event(self) -> Any:
+            event = torch.Event(device=f"cuda:{self.index}")
+            event.record(self.generic)
+            return event
+
+        def wait_event(self, event: Any) -> None:
+            self.generic.wait_event(event)
 
     torch.cuda._lazy_init = lambda: None
     torch.cuda.is_available = lambda: True
     torch.cuda.device_count = lambda: driver.get("devices")
     torch.cuda.current_stream = CurrentStream
+    torch.cuda.stream = lambda stream: stream.generic
+    torch.cuda.get_device_capability = lambda _=None: (8, 0)  # torch.distributed asks before a broadcast
     return driver
 
 

@@ -212,11 +212,20 @@ def test_the_doctor_says_what_a_gpu_lacks() -> None:
     assert "no GPU can be used: /missing/libcuda.so" in ended.output, ended.output
 
 
-def test_torch_distributed_reduces_on_the_device() -> None:
-    ended = gpu_job("all_reduce.py")
+@pytest.mark.parametrize("is_complete_in_streams", ["0", "1"])
+def test_torch_distributed_leaves_tensors_on_the_device(tmp_path: Path, is_complete_in_streams: str) -> None:
+    timeline = tmp_path / "timeline.json"
+    ended = gpu_job(
+        "torch_distributed.py",
+        HOROVOD_TIMELINE=str(timeline),
+        HOROVOD_ENABLE_ASYNC_COMPLETION=is_complete_in_streams,
+    )
 
     assert ended.code == 0, ended.output
-    assert ended.output.count("ALL_REDUCE RIGHT") == 2, ended.output
+    assert ended.output.count("TORCH.DISTRIBUTED RIGHT") == 2, ended.output
+    assert "host memory" not in ended.output, ended.output
+    for activity in ("ALLREDUCE", "ALLGATHER", "BCAST", "REDUCESCATTER", "ALLTOALL"):
+        assert f"NCCL_{activity}" in timeline.read_text(), activity
 
 
 def test_the_handler_of_xla_reduces_on_the_device() -> None:

@@ -1,55 +1,71 @@
-"""Tensors as the core sees them: contiguous host memory, a type it knows, a number of elements."""
+"""Tensors as the core sees them: contiguous memory of the host or a GPU, a known type, a count."""
 
 from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
 
 import torch
 
 from horovod._core import _native
-from horovod.torch._devices import is_direct
+from horovod.torch._devices import is_direct, on_own_device
 from horovod.torch._dlpack import from_dlpack
 from horovod.torch._tensors import DTYPES
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _BYTE = DTYPES[torch.uint8]
-_nothing = torch.zeros(1)  # an address for tensors without elements, whose own may be null
+
+
+@cache
+def _something_on(device: torch.device) -> torch.Tensor:
+    """An address for tensors without elements, whose own may be null."""
+    return torch.zeros(1, device=device)
 
 
 def address(tensor: torch.Tensor) -> int:
     """Where the tensor lies; never 0, which would ask the core to allocate."""
-    return tensor.data_ptr() or _nothing.data_ptr()
+    return tensor.data_ptr() or _something_on(tensor.device).data_ptr()
 
 
 def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether the core can use the tensor's own memory."""
-    if not tensor.is_cpu or not tensor.is_contiguous() or tensor.is_neg():
+    """Whether the core can use the tensor's own memory, on the host or on a GPU."""
+    if not is_direct(tensor) or not tensor.is_contiguous() or tensor.is_neg():
         return False
     return not (tensor.is_complex() and tensor.is_conj())
 
 
-def is_plain_anywhere(tensor: torch.Tensor) -> bool:
-    """Whether the core can use the tensor's own memory, which may be that of a GPU."""
-    if tensor.is_cpu:
-        return is_plain(tensor)
-    return is_direct(tensor) and tensor.is_contiguous() and not tensor.is_neg() and tensor.numel() > 0
+def plain_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """Memory that the core can use with the tensor's values, on the same device; itself if it is that.
 
-
-def host_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """Contiguous host memory that holds the tensor's values; the tensor itself if it is that."""
+    A tensor on a device that the core does not know is copied to the host.
+    """
     if is_plain(tensor):
         return tensor
-    return tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    return tensor.detach().to(on_own_device(tensor)).resolve_conj().resolve_neg().contiguous()
 
 
-def host_space(tensor: torch.Tensor) -> torch.Tensor:
-    """Contiguous host memory for a result of the tensor's shape; itself if it is that."""
+def plain_space(tensor: torch.Tensor) -> torch.Tensor:
+    """Memory that the core can use for a result of the tensor's shape; itself if it is that."""
     if is_plain(tensor):
         return tensor
-    return torch.empty(tensor.shape, dtype=tensor.dtype)
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device=on_own_device(tensor))
 
 
-def give_back(tensor: torch.Tensor, host: torch.Tensor) -> None:
-    """Puts what lies in the host memory into the tensor, if that is another place."""
-    if host is not tensor:
-        tensor.detach().copy_(host)
+def check_one_device(operation: str, tensors: Iterable[torch.Tensor]) -> None:
+    """Raise unless the tensors of an operation are on one device."""
+    devices = {tensor.device for tensor in tensors}
+    if len(devices) > 1:
+        names = ", ".join(sorted(map(str, devices)))
+        message = f"{operation}: expected all tensors on one device, got {names}"
+        raise ValueError(message)
+
+
+def give_back(tensor: torch.Tensor, plain: torch.Tensor) -> None:
+    """Puts a result into the tensor that it is for, if that is another place."""
+    if plain is not tensor:
+        tensor.detach().copy_(plain)
 
 
 def moved(tensor: torch.Tensor) -> tuple[int, int]:

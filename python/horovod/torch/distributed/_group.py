@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from torch.distributed import DistBackendError
 
 from horovod._core import _native, codes
+from horovod.torch._devices import HOST
 from horovod.torch.distributed._futures import complete_by_helper, complete_here
+from horovod.torch.distributed._origin import Origin, origin_on
 from horovod.torch.distributed._work import CompletedWork, PendingWork, late
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class Operation:
     factor: float = 1.0
     splits: Sequence[int] | None = None
     name: str | None = None
+    device: int = HOST
 
 
 @dataclass
@@ -103,6 +106,7 @@ class Group:
 
     def submit(self, operation: Operation, opts: Any) -> Work:
         """Starts the operation; a call that is not asynchronous also ends here."""
+        origin = origin_on(operation.device)
         handle = _native.submit(
             kind=operation.kind,
             dtype=operation.dtype,
@@ -117,8 +121,10 @@ class Group:
             splits=operation.splits,
             name=operation.name,
             owner=operation.owner,
+            device=operation.device,
+            stream=0 if origin is None else origin.handle,
         )
-        return self.started(handle, operation.outputs, operation.finish, opts)
+        return self.started(handle, operation.outputs, operation.finish, opts, origin)
 
     def submit_many(
         self,
@@ -130,10 +136,12 @@ class Group:
         opts: Any,
         reduce_op: int = codes.SUM,
         factor: float = 1.0,
+        device: int = HOST,
     ) -> Work:
-        """One operation of many tensors: (dtype, shape, input, output, name) each."""
+        """One operation of many tensors on one device: (dtype, shape, input, output, name) each."""
         if not tensors:
             return CompletedWork(outputs)
+        origin = origin_on(device)
         handle = _native.submit_group(
             kind=kind,
             reduce_op=reduce_op,
@@ -142,8 +150,10 @@ class Group:
             prescale=factor,
             tensors=tensors,
             owner=owner,
+            device=device,
+            stream=0 if origin is None else origin.handle,
         )
-        return self.started(handle, outputs, finish, opts)
+        return self.started(handle, outputs, finish, opts, origin)
 
     def started(
         self,
@@ -151,12 +161,14 @@ class Group:
         outputs: list[torch.Tensor],
         finish: Finish | None,
         opts: Any,
+        origin: Origin | None,
     ) -> Work:
+        """`origin`: the stream that is current now, for operations on a GPU."""
         self.sequence += 1
         seconds = self.seconds_of(opts)
         if getattr(opts, "asyncOp", True) or self.coalesced is not None:
             complete = complete_here if self.waits_in_backward else complete_by_helper
-            work: Work = PendingWork(handle, outputs, seconds, finish, complete)
+            work: Work = PendingWork(handle, outputs, seconds, finish, complete, origin)
             if self.coalesced is not None:
                 self.coalesced.append(work)
             return work

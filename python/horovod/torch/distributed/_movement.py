@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from horovod._core import _native, codes
+from horovod.torch._devices import HOST, device_of, on_own_device
 from horovod.torch._tensors import DTYPES
 from horovod.torch.distributed import _buffers
 from horovod.torch.distributed._group import Operation
@@ -30,18 +31,18 @@ if TYPE_CHECKING:
 
 def broadcast(group: Group, tensor: torch.Tensor, root: int, opts: Any) -> Work:
     """Fills the tensor with what the root's holds."""
-    host = _buffers.host_copy(tensor) if group.rank == root else _buffers.host_space(tensor)
-    code, count = _buffers.moved(host)
+    plain = _buffers.plain_copy(tensor) if group.rank == root else _buffers.plain_space(tensor)
+    code, count = _buffers.moved(plain)
     finish = None
-    if host is not tensor and group.rank != root:
+    if plain is not tensor and group.rank != root:
 
         def finish(_: int) -> None:
-            _buffers.give_back(tensor, host)
+            _buffers.give_back(tensor, plain)
 
-    where = _buffers.address(host)
+    where = _buffers.address(plain)
     operation = Operation(
-        codes.BROADCAST, code, (count,), where, where, host, [tensor], finish,
-        root=group.members.ranks[root],
+        codes.BROADCAST, code, (count,), where, where, plain, [tensor], finish,
+        root=group.members.ranks[root], device=device_of(plain),
     )  # fmt: skip
     return group.submit(operation, opts)
 
@@ -69,6 +70,7 @@ def gather_rows(
     operation = Operation(
         codes.ALLGATHER, code, (1, count), _buffers.address(source), _buffers.address(rows),
         (source, rows), outputs, finish if positions is None else reorder_and_finish,
+        device=device_of(source),
     )  # fmt: skip
     return group.submit(operation, opts)
 
@@ -82,8 +84,9 @@ def all_gather_single(group: Group, outputs: TensorList, inputs: TensorList, opt
                 f"{source.dtype}, got {output.numel()} of {output.dtype}"
             )
             raise ValueError(message)
-    sources = [_buffers.host_copy(source) for source in inputs]
-    targets = [_buffers.host_space(output) for output in outputs]
+    _buffers.check_one_device("all_gather", [*outputs, *inputs])
+    sources = [_buffers.plain_copy(source) for source in inputs]
+    targets = [_buffers.plain_space(output) for output in outputs]
     if len(sources) == 1:
         rows = targets[0].view(group.size, *sources[0].shape)
         finish = _copying(outputs, targets)
@@ -103,7 +106,10 @@ def all_gather_single(group: Group, outputs: TensorList, inputs: TensorList, opt
         if copy is not None:
             copy(handle)
 
-    return group.submit_many(codes.ALLGATHER, described, (sources, targets), outputs, finish_many, opts)
+    return group.submit_many(
+        codes.ALLGATHER, described, (sources, targets), outputs, finish_many, opts,
+        device=device_of(sources[0]) if sources else HOST,
+    )  # fmt: skip
 
 
 def all_gather_list(group: Group, outputs: TensorList, source: torch.Tensor, opts: Any) -> Work:
@@ -111,35 +117,39 @@ def all_gather_list(group: Group, outputs: TensorList, source: torch.Tensor, opt
     if len(outputs) != group.size:
         message = f"all_gather: expected {group.size} outputs, got {len(outputs)}"
         raise ValueError(message)
-    host = _buffers.host_copy(source)
-    if any(output.numel() != host.numel() for output in outputs) and group.size > 1:
-        return _all_gather_uneven(group, outputs, host, opts)
+    _buffers.check_one_device("all_gather", [source, *outputs])
+    plain = _buffers.plain_copy(source)
+    if any(output.numel() != plain.numel() for output in outputs) and group.size > 1:
+        return _all_gather_uneven(group, outputs, plain, opts)
     if _buffers.is_one_block(outputs):
-        flat = outputs[0].as_strided((group.size, host.numel()), (host.numel(), 1))
-        return gather_rows(group, host, flat, outputs, None, opts)
-    rows = torch.empty((group.size, host.numel()), dtype=host.dtype)
+        flat = outputs[0].as_strided((group.size, plain.numel()), (plain.numel(), 1))
+        return gather_rows(group, plain, flat, outputs, None, opts)
+    rows = torch.empty((group.size, plain.numel()), dtype=plain.dtype, device=plain.device)
 
     def finish(_: int) -> None:
         for output, row in zip(outputs, rows, strict=True):
             output.detach().copy_(row.view(output.shape))
 
-    return gather_rows(group, host, rows, outputs, finish, opts)
+    return gather_rows(group, plain, rows, outputs, finish, opts)
 
 
 def _all_gather_uneven(
     group: Group,
     outputs: TensorList,
-    host: torch.Tensor,
+    plain: torch.Tensor,
     opts: Any,
 ) -> Work:
-    code, count = _buffers.moved(host)
+    code, count = _buffers.moved(plain)
 
     def finish(handle: int) -> None:
-        parts = _split(_buffers.take_output(handle, host.dtype), _in_set_order(group, outputs))
+        parts = _split(_buffers.take_output(handle, plain.dtype), _in_set_order(group, outputs))
         for output, part in zip(_in_set_order(group, outputs), parts, strict=True):
             output.detach().copy_(part.view(output.shape))
 
-    operation = Operation(codes.ALLGATHER, code, (count,), _buffers.address(host), 0, host, outputs, finish)
+    operation = Operation(
+        codes.ALLGATHER, code, (count,), _buffers.address(plain), 0, plain, outputs, finish,
+        device=device_of(plain),
+    )  # fmt: skip
     return group.submit(operation, opts)
 
 
@@ -152,8 +162,9 @@ def gather_uneven(group: Group, tensor: torch.Tensor) -> torch.Tensor:
         gathered.append(_buffers.take_output(handle, tensor.dtype))
 
     operation = Operation(
-        codes.ALLGATHER, code, tuple(tensor.shape), _buffers.address(tensor), 0, tensor, [], finish
-    )
+        codes.ALLGATHER, code, tuple(tensor.shape), _buffers.address(tensor), 0, tensor, [], finish,
+        device=device_of(tensor),
+    )  # fmt: skip
     group.submit(operation, None).wait()
     return gathered[0].view(-1, *tensor.shape[1:])
 
@@ -166,20 +177,21 @@ def gather(
     opts: Any,
 ) -> Work:
     """Only the root receives: an alltoall in which everybody sends to it alone."""
-    host = _buffers.host_copy(source)
-    item = _buffers.elements_per_item(host)
+    _buffers.check_one_device("gather", [source, *outputs])
+    plain = _buffers.plain_copy(source)
+    item = _buffers.elements_per_item(plain)
     splits = [0] * group.size
-    splits[_position(group, root)] = host.numel() * item
+    splits[_position(group, root)] = plain.numel() * item
 
     def finish(handle: int) -> None:
         if group.rank != root:
             return
         ordered = _in_set_order(group, outputs)
-        parts = _split(_buffers.take_output(handle, host.dtype), ordered)
+        parts = _split(_buffers.take_output(handle, plain.dtype), ordered)
         for output, part in zip(ordered, parts, strict=True):
             output.detach().copy_(part.view(output.shape))
 
-    return _exchange(group, host, splits, outputs, finish, opts)
+    return _exchange(group, plain, splits, outputs, finish, opts)
 
 
 def scatter(
@@ -190,22 +202,23 @@ def scatter(
     opts: Any,
 ) -> Work:
     """Only the root sends."""
+    _buffers.check_one_device("scatter", [output, *parts])
     if group.rank == root:
         if len(parts) != group.size:
             message = f"scatter: the root needs {group.size} tensors, got {len(parts)}"
             raise ValueError(message)
-        ordered = [_buffers.host_copy(part).reshape(-1) for part in _in_set_order(group, parts)]
-        host = torch.cat(ordered)
-        splits = [part.numel() * _buffers.elements_per_item(host) for part in ordered]
+        ordered = [_buffers.plain_copy(part).reshape(-1) for part in _in_set_order(group, parts)]
+        plain = torch.cat(ordered)
+        splits = [part.numel() * _buffers.elements_per_item(plain) for part in ordered]
     else:
-        host = torch.empty(0, dtype=output.dtype)
+        plain = torch.empty(0, dtype=output.dtype, device=on_own_device(output))
         splits = [0] * group.size
 
     def finish(handle: int) -> None:
         received = _split(_buffers.take_output(handle, output.dtype), [output])[0]
         output.detach().copy_(received.view(output.shape))
 
-    return _exchange(group, host, splits, [output], finish, opts)
+    return _exchange(group, plain, splits, [output], finish, opts)
 
 
 # ---- alltoall
@@ -234,13 +247,15 @@ def _all_to_all_even(group: Group, output: torch.Tensor, source: torch.Tensor, o
             f"multiple of {group.size}, got {source.numel()} and {output.numel()}"
         )
         raise ValueError(message)
-    host, target = _buffers.host_copy(source), _buffers.host_space(output)
-    if host is target:  # the core reads the input while others write the output
-        host = host.clone()
-    code, count = _buffers.moved(host)
+    _buffers.check_one_device("all_to_all_single", [output, source])
+    plain, target = _buffers.plain_copy(source), _buffers.plain_space(output)
+    if plain is target:  # the core reads the input while others write the output
+        plain = plain.clone()
+    code, count = _buffers.moved(plain)
     operation = Operation(
-        codes.ALLTOALL, code, (group.size, count // group.size), _buffers.address(host),
-        _buffers.address(target), (host, target), [output], _copying([output], [target]),
+        codes.ALLTOALL, code, (group.size, count // group.size), _buffers.address(plain),
+        _buffers.address(target), (plain, target), [output], _copying([output], [target]),
+        device=device_of(plain),
     )  # fmt: skip
     return group.submit(operation, opts)
 
@@ -259,31 +274,32 @@ def all_to_all_list(
             f"got {len(sent)} and {len(received)}"
         )
         raise ValueError(message)
-    ordered = [_buffers.host_copy(part).reshape(-1) for part in _in_set_order(group, sent)]
-    host = torch.cat(ordered)
-    splits = [part.numel() * _buffers.elements_per_item(host) for part in ordered]
+    _buffers.check_one_device("all_to_all", [*received, *sent])
+    ordered = [_buffers.plain_copy(part).reshape(-1) for part in _in_set_order(group, sent)]
+    plain = torch.cat(ordered)
+    splits = [part.numel() * _buffers.elements_per_item(plain) for part in ordered]
 
     def finish(handle: int) -> None:
         targets = _in_set_order(group, received)
-        parts = _split(_buffers.take_output(handle, host.dtype), targets)
+        parts = _split(_buffers.take_output(handle, plain.dtype), targets)
         for target, part in zip(targets, parts, strict=True):
             target.detach().copy_(part.view(target.shape))
 
-    return _exchange(group, host, splits, received if outputs is None else outputs, finish, opts)
+    return _exchange(group, plain, splits, received if outputs is None else outputs, finish, opts)
 
 
 def _exchange(
     group: Group,
-    host: torch.Tensor,
+    plain: torch.Tensor,
     splits: list[int],
     outputs: TensorList,
     finish: Finish,
     opts: Any,
 ) -> Work:
-    code, count = _buffers.moved(host)
+    code, count = _buffers.moved(plain)
     operation = Operation(
-        codes.ALLTOALL, code, (count,), _buffers.address(host), 0, host, outputs, finish,
-        splits=splits,
+        codes.ALLTOALL, code, (count,), _buffers.address(plain), 0, plain, outputs, finish,
+        splits=splits, device=device_of(plain),
     )  # fmt: skip
     return group.submit(operation, opts)
 

@@ -17,9 +17,11 @@ import torch
 from torch.distributed import DistBackendError, Work
 
 from horovod._core import _native, codes
+from horovod.torch._devices import device_of, on_own_device
 from horovod.torch.distributed import _buffers
 from horovod.torch.distributed._futures import complete_by_helper
 from horovod.torch.distributed._group import PROGRESS_BACKGROUND, PROGRESS_DEFAULT
+from horovod.torch.distributed._origin import Origin, origin_on
 from horovod.torch.distributed._work import CompletedWork, PendingWork, late
 
 if TYPE_CHECKING:
@@ -42,7 +44,8 @@ class TransferWork(PendingWork):
     def __init__(
         self, tensor: torch.Tensor, seconds: float, source: int, finish: Callable[[int], None] | None
     ) -> None:
-        super().__init__(0, [tensor], seconds, finish, complete_by_helper)
+        origin = origin_on(device_of(tensor))
+        super().__init__(0, [tensor], seconds, finish, complete_by_helper, origin)
         self.source = source
         self._begun = threading.Event()
 
@@ -63,18 +66,24 @@ class TransferWork(PendingWork):
         else:
             self._end(DistBackendError(late(self._seconds)))
 
-    def deliver_to(self, tensor: torch.Tensor, host: torch.Tensor) -> None:
-        """Brings what arrives, or has arrived, in the host memory to another tensor."""
+    def deliver_to(self, tensor: torch.Tensor, plain: torch.Tensor) -> None:
+        """Brings what arrives, or has arrived, to another tensor."""
 
         def finish(_: int) -> None:
-            _buffers.give_back(tensor, host.view(tensor.shape))
+            _buffers.give_back(tensor, plain.view(tensor.shape))
 
         with self._waiting:
             self._outputs = [tensor]
-            if self._done:
-                finish(0)
-            else:
-                self._finish = finish
+            self._finish = finish
+            if self._origin is not None:
+                self._origin.follow_current()  # the tensor is the caller's
+            if self._done and self._error is None:
+                self._finish_in_origin(0)
+
+    @property
+    def stream(self) -> int:
+        """The stream that was current when the transfer was asked for; 0 for host memory."""
+        return 0 if self._origin is None else self._origin.handle
 
     def settle_within(self, seconds: float) -> bool:
         if not self._begun.wait(seconds):
@@ -179,34 +188,37 @@ class Mail:
         # Receives started for "any source" whose sender has not come yet: the next message of that
         # sender and tag arrives there, whoever asks for it.
         self._open: dict[tuple[int, int], tuple[TransferWork, torch.Tensor]] = {}
-        self._to_self: defaultdict[int, deque[torch.Tensor]] = defaultdict(deque)
+        self._to_self: defaultdict[int, deque[tuple[torch.Tensor, Origin | None]]] = defaultdict(deque)
 
     def send(self, tensor: torch.Tensor, target: int, tag: int) -> Work:
-        host = _buffers.host_copy(tensor)
+        plain = _buffers.plain_copy(tensor)
         if target == self._group.rank:
-            self._to_self[tag].append(host.clone())
+            origin = origin_on(device_of(plain))
+            self._to_self[tag].append((plain.clone(), origin))
+            if origin is not None:
+                origin.mark()
             return CompletedWork([tensor])
         work = TransferWork(tensor, self._group.seconds, self._group.rank, None)
-        self._start(work, host, self._group.rank, target, tag)
+        self._start(work, plain, self._group.rank, target, tag)
         return work
 
     def receive(self, tensor: torch.Tensor, source: int, tag: int) -> Work:
         if source == self._group.rank:
             return self._receive_from_self(tensor, tag)
         if (source, tag) in self._open:
-            work, host = self._open.pop((source, tag))
-            _check_same_size(tensor, host)
-            work.deliver_to(tensor, host)
+            work, plain = self._open.pop((source, tag))
+            _check_same_size(tensor, plain)
+            work.deliver_to(tensor, plain)
             return work
-        host = _buffers.host_space(tensor)
+        plain = _buffers.plain_space(tensor)
         finish = None
-        if host is not tensor:
+        if plain is not tensor:
 
             def finish(_: int) -> None:
-                _buffers.give_back(tensor, host)
+                _buffers.give_back(tensor, plain)
 
         work = TransferWork(tensor, self._group.seconds, source, finish)
-        self._start(work, host, source, self._group.rank, tag)
+        self._start(work, plain, source, self._group.rank, tag)
         return work
 
     def receive_any(self, tensor: torch.Tensor, tag: int) -> Work:
@@ -215,20 +227,20 @@ class Mail:
             if source == self._group.rank:
                 continue
             if (source, tag) not in self._open:
-                host = torch.empty(tensor.shape, dtype=tensor.dtype)
-                work = TransferWork(host, self._group.seconds, source, None)
-                self._start(work, host, source, self._group.rank, tag)
-                self._open[source, tag] = (work, host)
+                plain = torch.empty(tensor.shape, dtype=tensor.dtype, device=on_own_device(tensor))
+                work = TransferWork(plain, self._group.seconds, source, None)
+                self._start(work, plain, source, self._group.rank, tag)
+                self._open[source, tag] = (work, plain)
             _check_same_size(tensor, self._open[source, tag][1])
         return AnySourceWork(tensor, tag, self)
 
     def take_first(self, tensor: torch.Tensor, tag: int, seconds: float) -> int | None:
         """The rank whose message is there, now in the tensor; None: nobody's within the time."""
-        for (source, its_tag), (work, host) in list(self._open.items()):
+        for (source, its_tag), (work, plain) in list(self._open.items()):
             if its_tag == tag and work.settle_within(seconds):
                 del self._open[source, its_tag]
+                work.deliver_to(tensor, plain)
                 work.wait()  # raises what went wrong
-                _buffers.give_back(tensor, host.view(tensor.shape))
                 return source
         return None
 
@@ -247,20 +259,23 @@ class Mail:
         if not self._to_self[tag]:
             message = f"recv from rank {self._group.rank} itself, tag {tag}: nothing was sent before"
             raise ValueError(message)
-        tensor.detach().copy_(self._to_self[tag].popleft().view(tensor.shape))
+        sent, origin = self._to_self[tag].popleft()
+        if origin is not None:
+            origin.hold_back_current()
+        tensor.detach().copy_(sent.view(tensor.shape))
         return CompletedWork([tensor])
 
-    def _start(self, work: TransferWork, host: torch.Tensor, source: int, target: int, tag: int) -> None:
+    def _start(self, work: TransferWork, plain: torch.Tensor, source: int, target: int, tag: int) -> None:
         name = self._next_name(source, target, tag)
         previous = self._under_way.get(name)
         if previous is not None:
             previous.wait()
         self._under_way[name] = work
-        code, count = _buffers.moved(host)
-        is_small = host.numel() * host.element_size() <= _EAGER_BYTES
+        code, count = _buffers.moved(plain)
+        is_small = plain.numel() * plain.element_size() <= _EAGER_BYTES
         # A sender may do other things than wait for its receiver.
         helped = source == self._group.rank and not is_small
-        where = _buffers.address(host)
+        where, device, stream = _buffers.address(plain), device_of(plain), work.stream
         root = self._group.members.ranks[source]
 
         def submit(process_set: int) -> int:
@@ -274,7 +289,9 @@ class Mail:
                 input=where,
                 output=where,
                 name=name,
-                owner=host,
+                owner=plain,
+                device=device,
+                stream=stream,
             )
 
         self._pair(target if source == self._group.rank else source).start(work, submit)
@@ -294,10 +311,12 @@ class Mail:
         return pair
 
 
-def _check_same_size(tensor: torch.Tensor, host: torch.Tensor) -> None:
-    if tensor.dtype != host.dtype or tensor.numel() != host.numel():
+def _check_same_size(tensor: torch.Tensor, plain: torch.Tensor) -> None:
+    is_same = tensor.dtype == plain.dtype and tensor.numel() == plain.numel()
+    if not is_same or on_own_device(tensor) not in {plain.device, plain.device.type}:
         message = (
-            f"recv: a receive from any source has prepared for {host.numel()} elements of "
-            f"{host.dtype}, got a tensor of {tensor.numel()} of {tensor.dtype}"
+            f"recv: a receive from any source has prepared for {plain.numel()} elements of "
+            f"{plain.dtype} on {plain.device}, got a tensor of {tensor.numel()} of {tensor.dtype} "
+            f"on {tensor.device}"
         )
         raise ValueError(message)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from horovod._core import _native, codes
-from horovod.torch._devices import current_stream, device_of
+from horovod.torch._devices import HOST, device_of
 from horovod.torch._tensors import DTYPES
 from horovod.torch.distributed import _buffers, _movement
 from horovod.torch.distributed._group import Operation
+from horovod.torch.distributed._origin import origin_on
 from horovod.torch.distributed._reduce_ops import PLAIN_OPS, combine, computable, kind_of, reduction_for
 from horovod.torch.distributed._work import CompletedWork, JointWork
 
@@ -29,15 +30,16 @@ def allreduce(group: Group, tensor: torch.Tensor, op: object, opts: Any) -> Work
     if tensor.layout is not torch.strided:
         return _allreduce_sparse(group, tensor, op)
     code, reduce_op = DTYPES.get(tensor.dtype), PLAIN_OPS.get(kind_of(op))
-    if code is not None and reduce_op is not None and _buffers.is_plain_anywhere(tensor):
+    if code is not None and reduce_op is not None and _buffers.is_plain(tensor):
         return _allreduce_plain(group, tensor, code, reduce_op, opts)
-    host = _buffers.host_copy(tensor)
-    return _allreduce_into(group, host, host, [tensor], op, opts, _giving_back([tensor], [host]))
+    plain = _buffers.plain_copy(tensor)
+    return _allreduce_into(group, plain, plain, [tensor], op, opts, _giving_back([tensor], [plain]))
 
 
 def _allreduce_plain(group: Group, tensor: torch.Tensor, code: int, reduce_op: int, opts: Any) -> Work:
     """The case that DDP and most programs have, by the shortest way."""
-    where, count = _buffers.address(tensor), tensor.numel()
+    where, count, device = _buffers.address(tensor), tensor.numel(), device_of(tensor)
+    origin = origin_on(device)
     handle = _native.submit(
         kind=codes.ALLREDUCE,
         dtype=code,
@@ -48,18 +50,18 @@ def _allreduce_plain(group: Group, tensor: torch.Tensor, code: int, reduce_op: i
         input=where,
         output=where,
         owner=tensor,
-        device=device_of(tensor),
-        stream=current_stream(device_of(tensor)),
+        device=device,
+        stream=0 if origin is None else origin.handle,
     )
-    return group.started(handle, [tensor], None, opts)
+    return group.started(handle, [tensor], None, opts, origin)
 
 
 def reduce(group: Group, tensor: torch.Tensor, root: int, op: object, opts: Any) -> Work:
     """Reduces to one rank; the others' tensors stay as they are."""
-    host = _buffers.host_copy(tensor)
+    plain = _buffers.plain_copy(tensor)
     if group.rank != root:
-        return _allreduce_into(group, host, torch.empty_like(host), [tensor], op, opts, None)
-    return _allreduce_into(group, host, host, [tensor], op, opts, _giving_back([tensor], [host]))
+        return _allreduce_into(group, plain, torch.empty_like(plain), [tensor], op, opts, None)
+    return _allreduce_into(group, plain, plain, [tensor], op, opts, _giving_back([tensor], [plain]))
 
 
 def _allreduce_into(
@@ -78,7 +80,7 @@ def _allreduce_into(
     operation = Operation(
         codes.ALLREDUCE, DTYPES[seen.dtype], (seen.numel(),),
         _buffers.address(source), _buffers.address(target), (source, target), outputs, finish,
-        reduce_op=reduction.code, factor=reduction.factor,
+        reduce_op=reduction.code, factor=reduction.factor, device=device_of(source),
     )  # fmt: skip
     return group.submit(operation, opts)
 
@@ -93,7 +95,7 @@ def _combine_here(
     finish: Finish | None,
 ) -> Work:
     """For operations that the core lacks: everybody gets everything and computes."""
-    rows = torch.empty((group.size, *source.shape), dtype=source.dtype)
+    rows = torch.empty((group.size, *source.shape), dtype=source.dtype, device=source.device)
 
     def combine_and_finish(handle: int) -> None:
         target.copy_(combine(op, rows))
@@ -124,15 +126,17 @@ def _allreduce_sparse(group: Group, tensor: torch.Tensor, op: object) -> Work:
 def allreduce_coalesced(group: Group, tensors: list[torch.Tensor], op: object, opts: Any) -> Work:
     """Reduces many tensors in one operation."""
     reductions = {reduction_for(op, tensor.dtype) for tensor in tensors}
-    if len(reductions) > 1 or None in reductions:
+    devices = {tensor.device for tensor in tensors}
+    if len(reductions) > 1 or None in reductions or len(devices) > 1:
         return JointWork([allreduce(group, tensor, op, opts) for tensor in tensors])
-    hosts = [_buffers.host_copy(tensor) for tensor in tensors]
-    described = [_described(host, (computable(host).numel(),), host) for host in hosts]
+    plains = [_buffers.plain_copy(tensor) for tensor in tensors]
+    described = [_described(plain, (computable(plain).numel(),), plain) for plain in plains]
     reduction = reductions.pop() if reductions else None
     return group.submit_many(
-        codes.ALLREDUCE, described, hosts, tensors, _giving_back(tensors, hosts), opts,
+        codes.ALLREDUCE, described, plains, tensors, _giving_back(tensors, plains), opts,
         reduce_op=codes.SUM if reduction is None else reduction.code,
         factor=1.0 if reduction is None else reduction.factor,
+        device=device_of(plains[0]) if plains else HOST,
     )  # fmt: skip
 
 
@@ -151,13 +155,14 @@ def reduce_scatter_single(
                 f"got {source.numel()}"
             )
             raise ValueError(message)
+    _buffers.check_one_device("reduce_scatter", [*outputs, *inputs])
     reductions = {reduction_for(op, source.dtype) for source in inputs}
     reduction = next(iter(reductions), None)
     if len(reductions) > 1 or reduction is None or reduction.code not in {codes.SUM, codes.AVERAGE}:
         pairs = zip(outputs, inputs, strict=True)
         return JointWork([_reduce_then_cut(group, o, i, op, opts) for o, i in pairs])
-    sources = [_movement.to_set_order(group, _buffers.host_copy(source)) for source in inputs]
-    targets = [_buffers.host_space(output) for output in outputs]
+    sources = [_movement.to_set_order(group, _buffers.plain_copy(source)) for source in inputs]
+    targets = [_buffers.plain_space(output) for output in outputs]
     described = [
         _described(source, (group.size, computable(target).numel()), target)
         for source, target in zip(sources, targets, strict=True)
@@ -165,6 +170,7 @@ def reduce_scatter_single(
     return group.submit_many(
         codes.REDUCESCATTER, described, (sources, targets), outputs,
         _giving_back(outputs, targets), opts, reduce_op=reduction.code, factor=reduction.factor,
+        device=device_of(sources[0]) if sources else HOST,
     )  # fmt: skip
 
 
@@ -196,7 +202,7 @@ def _reduce_then_cut(
     start: int | None = None,
 ) -> Work:
     """For what the core's own form does not offer: reduce all of it and keep a part."""
-    total = _buffers.host_copy(source).clone().reshape(-1)
+    total = _buffers.plain_copy(source).clone().reshape(-1)
     begin = group.rank * output.numel() if start is None else start
     mine = total[begin : begin + output.numel()]
 
@@ -213,12 +219,12 @@ def _described(
     return dtype, shape, _buffers.address(source), _buffers.address(target), None
 
 
-def _giving_back(tensors: list[torch.Tensor], hosts: list[torch.Tensor]) -> Finish | None:
-    if all(host is tensor for tensor, host in zip(tensors, hosts, strict=True)):
+def _giving_back(tensors: list[torch.Tensor], plains: list[torch.Tensor]) -> Finish | None:
+    if all(plain is tensor for tensor, plain in zip(tensors, plains, strict=True)):
         return None
 
     def finish(_: int) -> None:
-        for tensor, host in zip(tensors, hosts, strict=True):
-            _buffers.give_back(tensor, host)
+        for tensor, plain in zip(tensors, plains, strict=True):
+            _buffers.give_back(tensor, plain)
 
     return finish

@@ -8,6 +8,7 @@ operation complete settles it, the others see the result.
 from __future__ import annotations
 
 import threading
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,12 @@ from torch.distributed import DistBackendError, Work
 from horovod._core import _native
 
 from ._kept import keep, let_go
+from ._origin import new_future
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from ._origin import Origin
 
     Finish = Callable[[int], None]
     TensorList = list[torch.Tensor]
@@ -64,7 +68,7 @@ class CompletedWork(Work):
         return self._outputs
 
     def get_future(self) -> WorkFuture:
-        future: WorkFuture = torch.futures.Future()
+        future = new_future(self._outputs)
         future.set_result(self._outputs)
         return future
 
@@ -79,6 +83,7 @@ class PendingWork(Work):
         seconds: float,
         finish: Finish | None,
         start_future: Callable[[PendingWork], None],
+        origin: Origin | None,
     ) -> None:
         super().__init__()
         self._handle = handle
@@ -86,6 +91,7 @@ class PendingWork(Work):
         self._seconds = seconds
         self._finish = finish
         self._start_future = start_future
+        self._origin = origin
         self._error: Exception | None = None
         self._done = False
         self._future: WorkFuture | None = None
@@ -103,6 +109,8 @@ class PendingWork(Work):
         let_go(self)
         if self._error is not None:
             raise self._error
+        if self._origin is not None:
+            self._origin.hold_back_current()
         return True
 
     def synchronize(self) -> None:
@@ -124,7 +132,7 @@ class PendingWork(Work):
         with self._state:
             if self._future is not None:
                 return self._future
-            future: WorkFuture = torch.futures.Future()
+            future = new_future(self._outputs)
             self._future = future
             done = self._done
         if done:
@@ -182,17 +190,28 @@ class PendingWork(Work):
         try:
             if not _native.wait(self._handle, seconds):
                 return False
-            if self._finish is not None:
-                self._finish(self._handle)
+            self._finish_in_origin(self._handle)
         except Exception as error:  # noqa: BLE001 - kept for every thread that asks
             self._error = error
         self._finish = None
         _native.release(self._handle)
         return True
 
+    def _finish_in_origin(self, handle: int) -> None:
+        """The core has ordered the results in the stream that the operation was submitted from."""
+        if self._origin is None:
+            if self._finish is not None:
+                self._finish(handle)
+            return
+        with self._origin.entered():
+            if self._finish is not None:
+                self._finish(handle)
+            self._origin.mark()
+
     def _complete(self, future: WorkFuture) -> None:
         if self._error is None:
-            future.set_result(self._outputs)
+            with nullcontext() if self._origin is None else self._origin.entered():
+                future.set_result(self._outputs)
         else:
             future.set_exception(self._error)  # type: ignore[arg-type] # a wrong stub
 
