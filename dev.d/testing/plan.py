@@ -163,7 +163,12 @@ def torch(run: Run) -> list[Step]:
 
 def gpu(run: Run) -> list[Step]:
     """Return the jobs on GPUs: on stand-ins, and on real ones where there is a driver."""
-    return [pytest("python.gpu", "jobs", marks=run.marks, arguments=("-k", "gpu"), cores=1)]
+    suite = partial(pytest, marks=run.marks, arguments=("-k", "gpu"))
+    venv = run.tensorflow.venv
+    return [
+        suite("python.gpu", "jobs", cores=1),
+        suite("python.tensorflow.gpu", "tensorflow/jobs", venv=venv, cores=0.5),
+    ]
 
 
 def release(run: Run) -> list[Step]:

@@ -279,6 +279,11 @@ constexpr Row kPythonRows[] = {
            "the ranks and cores of the host suggest."),
     integer("HOROVOD_TUNE_ALLOCATOR", {.least = 0, .most = 1}, "0",
             "1: keep freed memory in the process, as `hvd.tune_allocator()` does."),
+    choice(
+        "HOROVOD_TENSORFLOW_GPU_KERNELS", kSwitchWords, "0",
+        "1: TensorFlow's ops take tensors on devices of type GPU that a device plug-in has brought "
+        "and whose streams begin with their `CUstream`. CUDA builds of TensorFlow have no such "
+        "devices."),
     text("HOROVOD_RUN_EXECUTABLE",
          "Path of `horovodrun` for `horovod.run`; unset: beside Python, else in `PATH`."),
     choice("HOROVOD_RAY_TRAIN_HOOK", kSwitchWords, "1",

@@ -21,6 +21,11 @@ Result<Use> Use::begin(int device, StreamHandle stream) {
   return use;
 }
 
+Status Use::renew() {
+  HVD_TRY_ASSIGN(const Current current, Current::enter(device));
+  return ready.record(stream);
+}
+
 Status Use::order(StreamHandle after) const {
   if (!done.is_set()) return Status::ok();
   HVD_TRY_ASSIGN(const Current current, Current::enter(device));

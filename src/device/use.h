@@ -14,6 +14,8 @@ struct Use {
 
   // Records `ready` on the caller's stream. PRECONDITION_ERROR: the stream is being captured.
   static Result<Use> begin(int device, StreamHandle stream);
+  // Records `ready` once more, on the same stream: what it has got since then counts as well.
+  Status renew();
   // Work that `stream` gets from now on finds the results.
   Status order(StreamHandle stream) const;
 };

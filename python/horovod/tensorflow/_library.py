@@ -6,6 +6,7 @@ It lies beside the core's library, which must be in the process first: the plug-
 from __future__ import annotations
 
 import ctypes
+import os
 from pathlib import Path
 from typing import Any
 
@@ -39,4 +40,23 @@ def _load() -> Any:
     return module
 
 
+def _add_gpu_kernels() -> None:
+    """Where the user says that TensorFlow's GPUs come from a plug-in on CUDA's streams."""
+    if os.environ.get("HOROVOD_TENSORFLOW_GPU_KERNELS", "0").lower() not in {"1", "true", "on", "yes"}:
+        return
+    if tf.test.is_built_with_gpu_support():
+        message = (
+            "HOROVOD_TENSORFLOW_GPU_KERNELS=1: this TensorFlow was built for GPUs, and does not tell "
+            "plug-ins the streams of its own devices; expected a build for CPUs with a device plug-in"
+        )
+        raise ImportError(message)
+    plugin = ctypes.CDLL(str(Path(_native.library_path()).with_name("libhorovod_tensorflow.so")))
+    plugin.hvd_tensorflow_register_gpu.restype = ctypes.c_char_p
+    problem = plugin.hvd_tensorflow_register_gpu().decode()
+    if problem:
+        message = f"HOROVOD_TENSORFLOW_GPU_KERNELS=1: {problem}"
+        raise ImportError(message)
+
+
 ops = _load()
+_add_gpu_kernels()

@@ -32,6 +32,10 @@ std::string load_api() {
 #define HVD_LOOK_UP(result, name, parameters) look_up(library, "TF_" #name, table().name, missing);
   HVD_TENSORFLOW_FUNCTIONS(HVD_LOOK_UP)
 #undef HVD_LOOK_UP
+#define HVD_LOOK_UP(result, name, parameters) \
+  look_up(library, "TF_" #name, table().name, table().missing_for_gpus);
+  HVD_TENSORFLOW_GPU_FUNCTIONS(HVD_LOOK_UP)
+#undef HVD_LOOK_UP
   if (missing.empty()) return "";
   return "this TensorFlow does not offer " + missing + "; expected TensorFlow 2.13 or newer";
 }

@@ -19,6 +19,7 @@ struct TF_AsyncOpKernelDoneCallback;
 struct TF_OpDefinitionBuilder;
 struct TF_ShapeInferenceContext;
 struct TF_ShapeHandle;
+struct SP_Stream_st;  // defined by the plug-in that brings a device
 
 namespace hvd::tensorflow {
 
@@ -121,10 +122,18 @@ using ShapeFunction = void (*)(TF_ShapeInferenceContext*, TF_Status*);
   X(void, ShapeInferenceContextConcatenateShapes,                                                 \
     (TF_ShapeInferenceContext*, TF_ShapeHandle*, TF_ShapeHandle*, TF_ShapeHandle*, TF_Status*))
 
+// For kernels on GPUs; null where a release lacks one.
+#define HVD_TENSORFLOW_GPU_FUNCTIONS(X)                          \
+  X(SP_Stream_st*, GetStream, (TF_OpKernelContext*, TF_Status*)) \
+  X(int, GetDeviceId, (TF_OpKernelContext*))                     \
+  X(void, KernelBuilder_HostMemory, (TF_KernelBuilder*, const char*))
+
 struct Api {
 #define HVD_MEMBER(result, name, parameters) result(*name) parameters = nullptr;
   HVD_TENSORFLOW_FUNCTIONS(HVD_MEMBER)
+  HVD_TENSORFLOW_GPU_FUNCTIONS(HVD_MEMBER)
 #undef HVD_MEMBER
+  std::string missing_for_gpus;  // names; empty: nothing
 };
 
 // The functions of the TensorFlow in this process; valid after load_api() has succeeded.

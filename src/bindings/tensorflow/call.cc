@@ -24,7 +24,19 @@ void Call::fail(hvd_status status, const char* message) { status_.set(code_of(st
 
 // ---- inputs
 
+// The stream of a device that a plug-in has brought is a struct of that plug-in; the driver's
+// handle is its first field. That is a convention, so that kernels for GPUs have to be asked for.
+bool Call::take_stream() {
+  if (kernel_.place == Place::kHost) return true;
+  SP_Stream_st* const stream = api().GetStream(context_, status_.get());
+  if (!status_.is_ok()) return false;
+  std::memcpy(&stream_, static_cast<const void*>(stream), sizeof(stream_));
+  device_ = api().GetDeviceId(context_);
+  return true;
+}
+
 bool Call::take_inputs() {
+  if (!take_stream()) return false;
   parts_.resize(static_cast<size_t>(kernel_.tensor_count));
   prepare_requests(kernel_.traits->takes_tensors ? parts_.size() : 1, kernel_.traits->kind,
                    kernel_.traits->is_group ? Form::kGroup : Form::kSingle);
@@ -35,6 +47,8 @@ bool Call::take_inputs() {
     request.wire_dtype = kernel_.wire_dtype;
     request.prescale = kernel_.prescale;
     request.postscale = kernel_.postscale;
+    request.device = device_;
+    request.stream = stream_;
   }
   for (size_t i = 0; i < parts_.size(); ++i) {
     if (!take_input(static_cast<int>(i), parts_[i])) return false;
@@ -132,6 +146,9 @@ void* Call::allocate(void* context, const int64_t* shape, int32_t ndim, size_t b
 // ---- results
 
 void Call::take_results(hvd_handle handle) {
+  // TensorFlow's stream may get the memory of the inputs next, and reads the outputs.
+  if (const hvd_status status = hvd_order(handle, stream_); status != HVD_OK)
+    return fail(status, hvd_last_error());
   if (kernel_.traits->kind != HVD_ALLTOALL && kernel_.traits->kind != HVD_JOIN) return;
   hvd_output output = {};
   output.struct_size = sizeof(output);

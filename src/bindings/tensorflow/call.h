@@ -37,6 +37,7 @@ class Call final : public bindings::Call {
 
   // Each false: the failure is recorded, and finish() is next.
   bool take_inputs();
+  bool take_stream();
   bool take_input(int index, Part& part);
   bool prepare_output(Part& part);
   bool take_splits();
@@ -53,6 +54,8 @@ class Call final : public bindings::Call {
   TF_OpKernelContext* const context_;
   HeldDone done_;
   Status status_;
+  int32_t device_ = -1;     // -1: host memory
+  void* stream_ = nullptr;  // of the device: CUstream
   std::vector<Part> parts_;
   Tensor splits_;
 };

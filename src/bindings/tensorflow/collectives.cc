@@ -50,9 +50,9 @@ constexpr OpTraits kJoin = {"HorovodJoin", "join", HVD_JOIN, false, false, false
 constexpr OpTraits kBarrier = {
     "HorovodBarrier", "barrier", HVD_BARRIER, false, false, false, false};
 
-template <const OpTraits& traits>
+template <const OpTraits& traits, Place place>
 void* create(TF_OpKernelConstruction* construction) {
-  return make_kernel(traits, construction);
+  return make_kernel(traits, place, construction);
 }
 
 void compute(void* kernel, TF_OpKernelContext* context, TF_AsyncOpKernelDoneCallback* done) {
@@ -63,7 +63,13 @@ void destroy(void* kernel) { delete static_cast<Kernel*>(kernel); }
 
 template <const OpTraits& traits>
 void add_kernel(std::string& problems) {
-  register_kernel(traits.op_name, &create<traits>, &compute, &destroy, problems);
+  register_kernel(traits.op_name, &create<traits, Place::kHost>, &compute, &destroy, problems);
+}
+
+template <const OpTraits& traits>
+void add_gpu_kernel(std::initializer_list<const char*> on_host, std::string& problems) {
+  register_gpu_kernel(traits.op_name, &create<traits, Place::kGpu>, &compute, &destroy, on_host,
+                      problems);
 }
 
 void define_reductions(std::string& problems) {
@@ -147,6 +153,21 @@ void register_collectives(std::string& problems) {
   add_kernel<kGroupedReducescatter>(problems);
   add_kernel<kJoin>(problems);
   add_kernel<kBarrier>(problems);
+}
+
+void register_gpu_collectives(std::string& problems) {
+  if (!api().missing_for_gpus.empty()) {
+    problems = "this TensorFlow does not offer " + api().missing_for_gpus;
+    return;
+  }
+  add_gpu_kernel<kAllreduce>({}, problems);
+  add_gpu_kernel<kGroupedAllreduce>({}, problems);
+  add_gpu_kernel<kAllgather>({}, problems);
+  add_gpu_kernel<kGroupedAllgather>({}, problems);
+  add_gpu_kernel<kBroadcast>({}, problems);
+  add_gpu_kernel<kAlltoall>({"splits", "received_splits"}, problems);
+  add_gpu_kernel<kReducescatter>({}, problems);
+  add_gpu_kernel<kGroupedReducescatter>({}, problems);
 }
 
 }  // namespace hvd::tensorflow

@@ -62,10 +62,11 @@ std::string operation_name(const OpTraits& traits, const std::string& tensor_nam
   return name.empty() ? name : std::string(traits.operation) + "." + name;
 }
 
-Kernel* make_kernel(const OpTraits& traits, TF_OpKernelConstruction* construction) {
+Kernel* make_kernel(const OpTraits& traits, Place place, TF_OpKernelConstruction* construction) {
   AttributeReader reader(construction);
   auto kernel = std::make_unique<Kernel>();
   kernel->traits = &traits;
+  kernel->place = place;
   kernel->tensor_count = traits.takes_tensors ? 1 : 0;
   reader.read("process_set_id", kernel->process_set);
   if (traits.takes_tensors) {

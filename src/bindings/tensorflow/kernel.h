@@ -23,8 +23,12 @@ struct OpTraits {
   bool takes_tensors;  // false: join, barrier
 };
 
+// Where the tensors of a kernel lie.
+enum class Place { kHost, kGpu };
+
 struct Kernel {
   const OpTraits* traits = nullptr;
+  Place place = Place::kHost;
   std::string name;   // "<operation>.<name>"; empty: matched by order with other unnamed ones
   std::string queue;  // operations with the same one follow each other; empty: no waiting
   int32_t process_set = 0;
@@ -36,7 +40,7 @@ struct Kernel {
 };
 
 // Reads the attributes of the node. Null: TensorFlow has been told why.
-Kernel* make_kernel(const OpTraits& traits, TF_OpKernelConstruction* construction);
+Kernel* make_kernel(const OpTraits& traits, Place place, TF_OpKernelConstruction* construction);
 
 // The name by which ranks match an operation. `tensor_name`: given by the user, wins; `node_name`:
 // that of the node, which is the type of the op in eager execution and then says nothing.

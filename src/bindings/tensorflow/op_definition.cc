@@ -9,6 +9,7 @@ namespace hvd::tensorflow {
 namespace {
 
 constexpr const char* kDevice = "CPU";
+constexpr const char* kGpu = "GPU";
 
 struct ShapeDeleter {
   void operator()(TF_ShapeHandle* shape) const { api().DeleteShapeHandle(shape); }
@@ -75,6 +76,15 @@ void register_kernel(const char* op_name, CreateFunction create, ComputeAsyncFun
                      DeleteFunction destroy, std::string& problems) {
   add_kernel(op_name, api().NewAsyncKernelBuilder(op_name, kDevice, create, compute, destroy),
              problems);
+}
+
+void register_gpu_kernel(const char* op_name, CreateFunction create, ComputeAsyncFunction compute,
+                         DeleteFunction destroy, std::initializer_list<const char*> on_host,
+                         std::string& problems) {
+  TF_KernelBuilder* const builder =
+      api().NewAsyncKernelBuilder(op_name, kGpu, create, compute, destroy);
+  for (const char* argument : on_host) api().KernelBuilder_HostMemory(builder, argument);
+  add_kernel(op_name, builder, problems);
 }
 
 void register_kernel(const char* op_name, CreateFunction create, ComputeFunction compute,

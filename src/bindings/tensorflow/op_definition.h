@@ -24,6 +24,10 @@ struct OpDefinition {
 void register_op(const OpDefinition& definition, std::string& problems);
 void register_kernel(const char* op_name, CreateFunction create, ComputeAsyncFunction compute,
                      DeleteFunction destroy, std::string& problems);
+// For tensors on GPUs; `on_host`: arguments that lie in host memory all the same.
+void register_gpu_kernel(const char* op_name, CreateFunction create, ComputeAsyncFunction compute,
+                         DeleteFunction destroy, std::initializer_list<const char*> on_host,
+                         std::string& problems);
 void register_kernel(const char* op_name, CreateFunction create, ComputeFunction compute,
                      DeleteFunction destroy, std::string& problems);
 

@@ -9,4 +9,8 @@ namespace hvd::tensorflow {
 void register_collectives(std::string& problems);
 void register_queries(std::string& problems);
 
+// Kernels for device type "GPU"; see the README about which devices these are. Once, when asked
+// for.
+void register_gpu_collectives(std::string& problems);
+
 }  // namespace hvd::tensorflow

@@ -31,6 +31,13 @@ std::vector<int64_t> output_shape(const CachedOperation& slot, const SetView& se
   return shape;
 }
 
+// Memory that a framework has just given may still be used by what its stream holds: the operation
+// has to come after that, too.
+void follow_allocation(Operation& op) {
+  if (op.use.device < 0 || !op.status.is_ok()) return;
+  if (Status status = op.use.renew(); !status.is_ok()) op.status = std::move(status);
+}
+
 void find_memory(Operation& op, size_t t, Output& output) {
   const Buffer& buffer = op.buffers[t];
   output.data = buffer.output;
@@ -38,6 +45,7 @@ void find_memory(Operation& op, size_t t, Output& output) {
   if (buffer.allocate != nullptr) {
     output.data = buffer.allocate(buffer.allocate_context, output.shape.data(),
                                   static_cast<int32_t>(output.shape.size()), output.bytes);
+    if (output.data != nullptr) follow_allocation(op);
   } else if (op.use.device >= 0) {
     const auto memory = device::alloc_memory(op.use.device, output.bytes);
     output.owned.reset(memory ? *memory : nullptr);
