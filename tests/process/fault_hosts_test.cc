@@ -179,7 +179,7 @@ TEST_F(HostsSshFault, RanksThatSleepInABarrierLearnOfAVanishedHostToo) {
 
   ASSERT_TRUE(hosts_->cut_link("hostc"));
   ASSERT_TRUE(job.wait_for(" failed at ", 2));
-  std::ofstream(directory / "pipe") << "go\n";  // for rank 0, which did not call us until now
+  EXPECT_TRUE(let_go(job, directory / "pipe")) << "rank 0, which did not call us until now";
 
   expect_end(job, watches);
   for (const int rank : {1, 2}) expect_named(job, rank, vanished_at);

@@ -136,7 +136,6 @@ class HostsStrangers : public HostsFixture {
     EXPECT_EQ(::mkfifo((directory_ / "pipe").c_str(), 0600), 0);
     return ranks(3, "hosta:2,hostb:1", {"wait", directory_ / "pipe"});
   }
-  void let_go() const { std::ofstream(directory_ / "pipe") << "go\n"; }
   // Listeners of the launcher and of all ranks.
   std::vector<Endpoint> job_endpoints() const {
     std::vector<Endpoint> all;
@@ -168,7 +167,7 @@ TEST_F(HostsStrangers, NobodyListensOnAWildcardAddress) {
     EXPECT_NE(one.address, "0.0.0.0") << one.port;
     EXPECT_NE(one.address, "::") << one.port;
   }
-  let_go();
+  EXPECT_TRUE(let_go(job, directory_ / "pipe")) << "the job ended before";
   expect_unharmed(job);
 }
 
@@ -199,7 +198,7 @@ TEST_F(HostsStrangers, ScannersAndRandomBytesOnEveryPortDoNotDisturbTheJob) {
     ASSERT_TRUE(answer.has_value()) << "a connection without a proof is kept for ever";
     EXPECT_EQ(answer->size(), 0u) << "a stranger was told something";
   }
-  let_go();
+  EXPECT_TRUE(let_go(job, directory_ / "pipe")) << "the job ended before";
   expect_unharmed(job);
 }
 
@@ -227,7 +226,7 @@ TEST_F(HostsStrangers, ARecordedHandshakeOpensNothing) {
   }
 
   EXPECT_GE(replayed, 2) << "of rank 0 and 1 with rank 2";
-  let_go();
+  EXPECT_TRUE(let_go(job, directory_ / "pipe")) << "the job ended before";
   expect_unharmed(job);
 }
 
@@ -259,7 +258,7 @@ TEST_F(HostsStrangers, TenThousandRecordedHandshakesCostTheJobNothing) {
   }
 
   EXPECT_EQ(answered, 0u);
-  let_go();
+  EXPECT_TRUE(let_go(job, directory_ / "pipe")) << "the job ended before";
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_LT(std::count(job.err().begin(), job.err().end(), '\n'), 60) << "the log was filled";
 }
@@ -269,11 +268,29 @@ TEST_F(HostsStrangers, TricklersAndAThousandHalfOpenConnectionsPerPortDoNotKeepA
   LaunchedJob job(waiting_job(), {.environment = hosts_->environment()});
 
   EXPECT_TRUE(job.wait_for("runs with pid ", 3)) << "the job starts";
-  EXPECT_TRUE(flood.reaches(4)) << "the launcher's store and every rank";
-  let_go();
+  EXPECT_TRUE(flood.reaches(4, job)) << "the launcher's store and every rank";
+  EXPECT_TRUE(let_go(job, directory_ / "pipe")) << "the job ended before";
 
   EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
   EXPECT_THAT(job.err(), ContainsRegex("audit: rank.* from .*; refused [0-9]* connections"));
+}
+
+// What the tests above rely on if one fails: their end comes with that of the job, not with the
+// limit of the whole suite.
+TEST_F(HostsStrangers, ARankThatCrashesEndsTheTestInSeconds) {
+  LaunchedJob job(waiting_job(), {.environment = hosts_->environment()});
+  ASSERT_TRUE(job.wait_for("runs with pid ", 3));
+  const auto began = std::chrono::steady_clock::now();
+
+  ::kill(job.numbers_after("rank 0 runs with pid ").at(0), SIGKILL);  // it would read the pipe
+  while (!job.has_ended_within(seconds(60))) FAIL() << "the job goes on without rank 0";
+
+  EXPECT_FALSE(let_go(job, directory_ / "pipe"));
+  Flood flood(*hosts_, {"hosta"}, 10);
+  EXPECT_FALSE(flood.reaches(100, job));
+  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(40));
+  EXPECT_NE(job.wait(), 0);
+  EXPECT_THAT(job.err(), ContainsRegex("signal 9"));
 }
 
 TEST_F(HostsStrangers, ARankWithAnotherKeyIsRefusedAndSaysSo) {

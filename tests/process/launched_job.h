@@ -232,6 +232,18 @@ class LaunchedJob {
   std::chrono::steady_clock::duration took_{};
 };
 
+// Writes a line into the pipe for which a rank of the job waits. False, at once, if the job ends
+// and so nobody will ever read: opening the pipe as a file would wait for that for ever.
+inline bool let_go(const LaunchedJob& job, const std::string& pipe) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    const UniqueFd gate(::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    if (gate.valid()) return ::write(gate.get(), "go\n", 3) == 3;
+    const bool is_too_late = std::chrono::steady_clock::now() >= deadline;
+    if (is_too_late || job.has_ended_within(std::chrono::milliseconds(10))) return false;
+  }
+}
+
 // Arguments that run a shell script on every rank.
 inline std::vector<std::string> shell(int ranks, const std::string& script) {
   return {"-np", std::to_string(ranks), "sh", "-c", script};

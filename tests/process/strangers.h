@@ -45,11 +45,11 @@ class Flood {
     ::setrlimit(RLIMIT_NOFILE, &limit);
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
   }
-  // Waits until so many ports have got all their strangers.
-  bool reaches(size_t ports) const {
+  // Waits until so many ports have got all their strangers; not longer than the job lives.
+  bool reaches(size_t ports, const LaunchedJob& job) const {
     const auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (flooded_.load() < ports && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::yield();
+      if (job.has_ended_within(std::chrono::milliseconds(1))) break;
     }
     return flooded_.load() >= ports;
   }
