@@ -12,10 +12,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from elasticbench import suite_recovery
+from elasticbench import suite_hosts, suite_recovery
 from elasticbench.watching import WatchedJob
 
 RECOVERY_P50, RECOVERY_P99, PAUSE, TIMES_TORCHRUN = 0.3, 1.0, 0.5, 10.0
+HOST_NOTICED, HOST_AFTER = 3.0, 1.0
 OF_STATIC, COPIES_OF_COMMIT, GROWTH = 0.99, 1.3, 1.05
 
 
@@ -57,6 +58,19 @@ def _recovery_rows(size: int, rounds: int) -> list[dict[str, Any]]:
             is_better_low=True,
             all=pauses,
         ),
+    ]
+
+
+def _host_rows(rounds: int) -> list[dict[str, Any]]:
+    reason = suite_hosts.why_not()
+    if reason is not None:
+        print(f"two hosts: left out: {reason}")
+        return []
+    noticed, after = suite_hosts.measure(rounds)
+    what = "a host of two lost with its link"
+    return [
+        _row(f"{what}: noticed after, s", max(noticed), HOST_NOTICED, is_better_low=True, all=noticed),
+        _row(f"{what}: notice to the next step, s", max(after), HOST_AFTER, is_better_low=True, all=after),
     ]
 
 
@@ -117,6 +131,7 @@ def main() -> None:
     print(f"load of the machine: {load:.1f} on {cores} cores{', busy' if load > cores / 2 else ''}")
     quick = arguments.quick
     rows = _recovery_rows(arguments.np, 5 if quick else 40)
+    rows += _host_rows(2 if quick else 10)
     rows += _steady_rows(10 if quick else 40, 3 if quick else 10)
     rows += _reset_rows(100 if quick else 1000)
     path = Path(arguments.json)

@@ -19,7 +19,8 @@ NANOSECONDS = 1e9
 TORCHRUN_SECONDS = 60.0
 
 
-def _horovodrun() -> str:
+def horovodrun() -> str:
+    """Return the launcher of this environment."""
     return str(Path(sys.executable).with_name("horovodrun"))
 
 
@@ -32,21 +33,21 @@ def measure(size: int, rounds: int) -> tuple[list[float], list[float]]:
     recoveries, pauses = [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        launch = [_horovodrun(), "-np", str(size), "--min-np", "1", "--blacklist-cooldown-range", "1", "1"]
+        launch = [horovodrun(), "-np", str(size), "--min-np", "1", "--blacklist-cooldown-range", "1", "1"]
         job = WatchedJob(
             [*launch, sys.executable, "-m", "elasticbench.training", str(folder / "stop")], folder
         )
         try:
             epoch = 1
             for _ in range(rounds):
-                world = _wait_for_world(job, epoch, size)
+                world = wait_for_world(job, epoch, size)
                 time.sleep(0.3)  # in the middle of steps
                 victim = world[size - 1]
                 killed_at = time.monotonic_ns()
                 os.kill(victim[3], signal.SIGKILL)
-                after = _wait_for_world(job, epoch + 1, size - 1)
+                after = wait_for_world(job, epoch + 1, size - 1)
                 recoveries.append((max(one[5] for one in after.values()) - killed_at) / NANOSECONDS)
-                grown = _wait_for_world(job, epoch + 2, size)
+                grown = wait_for_world(job, epoch + 2, size)
                 building = max(one[6] for one in grown.values())
                 longest = max(one[5] - one[4] for one in grown.values() if one[4])
                 pauses.append((longest - building) / NANOSECONDS)
@@ -59,7 +60,8 @@ def measure(size: int, rounds: int) -> tuple[list[float], list[float]]:
     return recoveries, pauses
 
 
-def _wait_for_world(job: WatchedJob, epoch: int, size: int) -> dict[int, list[int]]:
+def wait_for_world(job: WatchedJob, epoch: int, size: int) -> dict[int, list[int]]:
+    """Return what each rank said at its first step in that world."""
     job.wait_for(lambda: len(_members(job, epoch)) == size)
     return _members(job, epoch)
 

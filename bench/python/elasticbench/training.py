@@ -1,9 +1,10 @@
 """A worker: a state as large as that of ResNet-50 with momentum, steps that cost next to nothing.
 
 Says when its steps are done, on the clock that all processes of a machine share:
-  world EPOCH SIZE RANK PID LAST FIRST BUILDING
+  world EPOCH SIZE RANK PID LAST FIRST BUILDING NOTICED
 LAST and FIRST are the last step before a reset (0: none) and the first after it, BUILDING is what a newcomer
-needs after hvd.init() for its model and its state (0: it has them), all in ns.
+needs after hvd.init() for its model and its state (0: it has them), NOTICED is when the world before failed
+(0: it did not), all in ns.
 """
 
 # ruff: noqa: T201 - whoever started this reads it
@@ -18,6 +19,7 @@ import torch
 
 import horovod.torch as hvd
 from horovod._core import _native
+from horovod.common.exceptions import HorovodInternalError
 
 PARAMETERS = 25_557_032
 TENSORS = 161
@@ -44,19 +46,24 @@ def main() -> None:
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
     optimizer.step()  # makes the momentum
-    last = 0
+    last = noticed = 0
 
     def train(state: hvd.elastic.TorchState) -> None:
-        nonlocal last
+        nonlocal last, noticed
         is_first = True
         while True:
-            wants_end = hvd.allreduce(torch.tensor([float(stop.exists())]), op=hvd.Max, name="step")
+            try:
+                wants_end = hvd.allreduce(torch.tensor([float(stop.exists())]), op=hvd.Max, name="step")
+            except HorovodInternalError:
+                noticed = time.monotonic_ns()
+                raise
             now = time.monotonic_ns()
             if is_first:
                 epoch = _native.elastic_epoch()
                 building = 0 if last else built - entered
-                print("world", epoch, hvd.size(), hvd.rank(), os.getpid(), last, now, building, flush=True)
-            is_first, last = False, now
+                place = (epoch, hvd.size(), hvd.rank())
+                print("world", *place, os.getpid(), last, now, building, noticed, flush=True)
+            is_first, last, noticed = False, now, 0
             if wants_end.item():
                 return
             state.step += 1
