@@ -56,6 +56,7 @@ class Driver {
   void leave() HVD_RELEASE(engine_role);
   // Without looking for such work.
   void give_role_back() HVD_RELEASE(engine_role);
+  void yield(TimePoint& look_at) HVD_REQUIRES(engine_role);
 
   StepResult step_all(Channel::Effort effort) HVD_REQUIRES(engine_role);
   // Steps until `done`, a failure or the deadline. `first` is what is waited for.

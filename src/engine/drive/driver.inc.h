@@ -47,6 +47,17 @@ inline void Driver::leave() {
   }
 }
 
+// Gives others a turn. On a crowded machine each may take milliseconds, so that the sleep after
+// which we look around would be a minute away: then we look meanwhile.
+inline void Driver::yield(TimePoint& look_at) {
+  sched_yield();
+  const TimePoint now = std::chrono::steady_clock::now();
+  const bool is_first = look_at == TimePoint::min();
+  if (!is_first && now < look_at) return;
+  look_at = now + kLongestSleep;
+  if (!is_first) view_.lookout.look();
+}
+
 template <typename Done>
 void Driver::drive(Channel& first, const Done& done, Deadline deadline) {
   uint32_t advanced = 0;
@@ -54,6 +65,7 @@ void Driver::drive(Channel& first, const Done& done, Deadline deadline) {
   const int quick_polls = view_.waiting.quick_polls();
   const int spin_count = view_.waiting.spin_count();
   const int yield_count = view_.waiting.yield_count();
+  TimePoint look_at = TimePoint::min();
   for (int idle = 0;;) {
     // Peers that run in step with us answer within these looks, which cost nothing but a load.
     for (int quick = 0; idle == 0 && quick < quick_polls && first.is_waiting(); ++quick)
@@ -90,7 +102,7 @@ void Driver::drive(Channel& first, const Done& done, Deadline deadline) {
     const int spins = spin_count / first.look_cost();
     if (idle < spins) {
       if (view_.mirror != nullptr && idle % kSpinsPerYield == 0) {
-        sched_yield();  // hvd-net and ranks of other hosts may need this core
+        yield(look_at);  // hvd-net and ranks of other hosts may need this core
       } else {
         cpu_pause();
       }
@@ -99,7 +111,7 @@ void Driver::drive(Channel& first, const Done& done, Deadline deadline) {
     // A peer that nobody drives may be about to call: it gets a few turns before we sleep.
     if (idle < spins + std::min(yield_count, kBlindYields) ||
         (idle < spins + yield_count && first.waits_for_driven_peers())) {
-      sched_yield();
+      yield(look_at);
       continue;
     }
     view_.statistics.late_rings.add(first.ring_late_peers());
