@@ -1,6 +1,14 @@
 #include "device/use.h"
 
+#include <cstdint>
+
 namespace hvd::device {
+namespace {
+
+// CU_STREAM_PER_THREAD: another stream on each thread.
+const StreamHandle kStreamPerThread = reinterpret_cast<StreamHandle>(uintptr_t{2});
+
+}  // namespace
 
 Result<Use> Use::begin(int device, StreamHandle stream) {
   HVD_TRY_ASSIGN(Driver* const driver, Driver::get());
@@ -21,9 +29,22 @@ Result<Use> Use::begin(int device, StreamHandle stream) {
   return use;
 }
 
-Status Use::renew() {
+Status Use::note_allocation() {
+  if (stream == kStreamPerThread) return Status::ok();
+  HVD_TRY_ASSIGN(Driver* const driver, Driver::get());
   HVD_TRY_ASSIGN(const Current current, Current::enter(device));
-  return ready.record(stream);
+  int is_capturing = 0;
+  if (driver->api().stream_is_capturing(stream, &is_capturing) != 0 || is_capturing != 0)
+    return Status::ok();
+  if (!allocated.is_set()) {
+    HVD_TRY_ASSIGN(allocated, Event::take(device));
+  }
+  return allocated.record(stream);
+}
+
+Status Use::hold_back(StreamHandle later) const {
+  if (ready.is_set()) HVD_TRY(ready.hold_back(later));
+  return allocated.is_set() ? allocated.hold_back(later) : Status::ok();
 }
 
 Status Use::order(StreamHandle after) const {

@@ -10,6 +10,13 @@
 #include "collective/gpu/launch_plan.h"
 
 namespace hvd::collective::gpu {
+namespace {
+
+// NCCL may see that a peer has gone before the kernel says which process has ended, and it does not
+// say who: whoever knows more has this time to say so.
+constexpr Nanoseconds kCauseTime = std::chrono::milliseconds(500);
+
+}  // namespace
 
 GpuBackend::GpuBackend(shared_memory::Link& link, const Options& options,
                        std::vector<Backend*> hosts)
@@ -58,6 +65,7 @@ int GpuBackend::look_cost() const {
 }
 
 bool GpuBackend::must_poll() const {
+  if (!failure_.is_ok() && status_.is_ok()) return true;
   const bool meets = std::any_of(routes_.begin(), routes_.end(), [](const auto& item) {
     return item.second.state == Route::State::kMeeting;
   });
@@ -71,25 +79,30 @@ bool GpuBackend::is_staging() const {
 }
 
 void GpuBackend::fail(const Status& status) {
-  if (!status_.is_ok() || status.is_ok()) return;
-  status_ = Status(status.code(),
-                   concat("devices of process set ", options_.process_set, ": ", status.message()));
+  if (!failure_.is_ok() || status.is_ok()) return;
+  failure_ = Status(status.code(), concat("devices of process set ", options_.process_set, ": ",
+                                          status.message()));
+  tell_at_ = Deadline::after(kCauseTime);
 }
 
 // ---- works ----
 
 Progress GpuBackend::advance(std::deque<Work*>& queue, std::vector<Work*>& done) {
   const auto is_own = [&] { return !queue.empty() && queue.front()->backend == this; };
+  if (!failure_.is_ok()) {
+    if (tell_at_.passed()) status_ = failure_;
+    return Progress::kBlocked;
+  }
   bool moved = false;
-  while (status_.is_ok() && is_own() && begins(*queue.front(), moved)) {
+  while (failure_.is_ok() && is_own() && begins(*queue.front(), moved)) {
     queue.pop_front();
     moved = true;
   }
   for (Entry& entry : entries_) {
-    if (!status_.is_ok()) return Progress::kBlocked;
+    if (!failure_.is_ok()) return Progress::kBlocked;
     fail(look_at(entry, moved));
   }
-  if (!status_.is_ok()) return Progress::kBlocked;
+  if (!failure_.is_ok()) return Progress::kBlocked;
   report(done, moved);
   if (entries_.empty() && !is_own()) return Progress::kDone;
   return moved ? Progress::kAdvanced : Progress::kBlocked;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "collective/backend.h"
 #include "collective/gpu/agreement.h"
 #include "collective/gpu/communicator.h"
@@ -107,9 +108,11 @@ class GpuBackend final : public Backend {
   const std::shared_ptr<Waker> waker_;  // streams own it too
   std::map<int, Streams> streams_;
   std::map<RouteKey, Route> routes_;
-  std::deque<Entry> entries_;  // in the agreed order
-  uint64_t nccl_works_ = 0;    // that NCCL could run; equal on all members
-  int last_device_ = 0;        // stands in for that of a member that has joined
+  std::deque<Entry> entries_;             // in the agreed order
+  uint64_t nccl_works_ = 0;               // that NCCL could run; equal on all members
+  int last_device_ = 0;                   // stands in for that of a member that has joined
+  Status failure_;                        // the first
+  Deadline tell_at_ = Deadline::never();  // when it becomes the status
   Status status_;
 };
 

@@ -20,13 +20,13 @@ bool GpuBackend::settle(Route& route, const Work& work, bool& moved) {
     fail(ask(route, work));
     moved = true;
   }
-  if (route.state == Route::State::kAsking && status_.is_ok()) {
+  if (route.state == Route::State::kAsking && failure_.is_ok()) {
     std::vector<Work*> done;
     moved = lane_.advance(done) != Progress::kBlocked || moved;
     if (done.empty()) return false;
     fail(answer(route, work));
   }
-  if (route.state == Route::State::kMeeting && status_.is_ok()) {
+  if (route.state == Route::State::kMeeting && failure_.is_ok()) {
     const auto current = device::Current::enter(device_of(work));
     const auto is_ready = route.comm->is_ready();
     if (!is_ready) fail(is_ready.status());
@@ -34,7 +34,7 @@ bool GpuBackend::settle(Route& route, const Work& work, bool& moved) {
     route.state = Route::State::kNccl;
     moved = true;
   }
-  return status_.is_ok();
+  return failure_.is_ok();
 }
 
 Status GpuBackend::ask(Route& route, const Work& work) {
@@ -142,8 +142,7 @@ Status GpuBackend::begin_nccl(Work& work, Route& route) {
   entry.stream = &streams->nccl[number];
   entry.scratch = &streams->scratch[number];
   entry.scratch->restart();
-  if (work.use != nullptr && work.use->ready.is_set())
-    HVD_TRY(work.use->ready.hold_back(entry.stream->handle()));
+  if (work.use != nullptr) HVD_TRY(work.use->hold_back(entry.stream->handle()));
   HVD_TRY(copy_overlapping(entry, work));
   const auto plan_in = [&](std::byte* scratch) {
     return plan_launch(work, options_.size, options_.me, route.abilities, scratch);

@@ -21,9 +21,9 @@ Status Staging::begin() {
   turns_ = std::clamp<uint64_t>(part_count_, 1, kTurns);
   HVD_TRY(means_.memory.reserve(part_bytes_, turns_));
   // A member that has joined has no buffers, and nothing to wait for.
-  if (work_.use == nullptr || !work_.use->ready.is_set()) return Status::ok();
-  HVD_TRY(work_.use->ready.hold_back(means_.in.handle()));
-  return work_.use->ready.hold_back(means_.out.handle());
+  if (work_.use == nullptr) return Status::ok();
+  HVD_TRY(work_.use->hold_back(means_.in.handle()));
+  return work_.use->hold_back(means_.out.handle());
 }
 
 Status Staging::start_next(Turn& turn) {

@@ -35,7 +35,7 @@ std::vector<int64_t> output_shape(const CachedOperation& slot, const SetView& se
 // has to come after that, too.
 void follow_allocation(Operation& op) {
   if (op.use.device < 0 || !op.status.is_ok()) return;
-  if (Status status = op.use.renew(); !status.is_ok()) op.status = std::move(status);
+  if (Status status = op.use.note_allocation(); !status.is_ok()) op.status = std::move(status);
 }
 
 void find_memory(Operation& op, size_t t, Output& output) {

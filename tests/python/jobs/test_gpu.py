@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -155,6 +155,14 @@ def test_an_error_of_nccl_is_told_to_all(tmp_path: Path) -> None:
 # As real peers of a dead one, NCCL itself may say nothing; or it says that somebody has gone, not who.
 @pytest.mark.parametrize(("silent", "delay_us"), [("1", "0"), ("0", "0"), ("1", "50000")])
 def test_a_dead_rank_is_named(silent: str, delay_us: str) -> None:
+    expect_that_a_death_is_told(STANDIN_NCCL_SILENT_DEATH=silent, STANDIN_ITEM_DELAY_US=delay_us)
+
+
+def test_the_dead_rank_is_named_though_nccl_complains_first(tmp_path: Path) -> None:
+    expect_that_a_death_is_told(STANDIN_NCCL_ERROR_FILE=str(tmp_path / "error"))
+
+
+def expect_that_a_death_is_told(**variables: str) -> None:
     # Without a launcher, which would end the survivor before it says what it was told.
     common = {
         "PYTHONPATH": str(STANDINS),
@@ -162,10 +170,9 @@ def test_a_dead_rank_is_named(silent: str, delay_us: str) -> None:
         "HOROVOD_NCCL_LIB": str(BUILT / "libnccl_standin.so"),
         "HOROVOD_SIZE": "2",
         "HOROVOD_LOCAL_SIZE": "2",
-        "HOROVOD_JOB_ID": f"gpu-death-{os.getpid()}-{silent}-{delay_us}",
-        "STANDIN_ITEM_DELAY_US": delay_us,
+        "HOROVOD_JOB_ID": f"gpu-death-{uuid.uuid4().hex}",
         "HOROVOD_GLOO_TIMEOUT_SECONDS": "120",
-        "STANDIN_NCCL_SILENT_DEATH": silent,
+        **variables,
     }
     command = [sys.executable, str(Path(__file__).parent / "gpu" / "death.py")]
     ranks = [

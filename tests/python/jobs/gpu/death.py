@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import torch_cuda
 
@@ -26,6 +27,9 @@ if rank == 1:
     # Agreed, but never in its stream: the peer's NCCL waits for it.
     tensor_late = torch.ones(1000, device="cuda:1")
     handle = hvd.allreduce_async(tensor_late, name="fatal")
+    if error_file := os.environ.get("STANDIN_NCCL_ERROR_FILE"):
+        Path(error_file).touch()
+        time.sleep(0.05)  # NCCL has seen that it goes, and it is still there
     os.kill(os.getpid(), signal.SIGKILL)
 started = time.monotonic()
 
