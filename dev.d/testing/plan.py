@@ -167,7 +167,7 @@ def gpu(run: Run) -> list[Step]:
     venv = run.tensorflow.venv
     return [
         suite("python.gpu", "jobs", cores=1),
-        suite("python.tensorflow.gpu", "tensorflow/jobs", venv=venv, cores=0.5),
+        suite(f"python.tensorflow{run.tensorflow.suffix}.gpu", "tensorflow/jobs", venv=venv, cores=0.5),
     ]
 
 

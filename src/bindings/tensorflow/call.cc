@@ -30,8 +30,13 @@ bool Call::take_stream() {
   if (kernel_.place == Place::kHost) return true;
   SP_Stream_st* const stream = api().GetStream(context_, status_.get());
   if (!status_.is_ok()) return false;
-  std::memcpy(&stream_, static_cast<const void*>(stream), sizeof(stream_));
   device_ = api().GetDeviceId(context_);
+  if (stream == nullptr || device_ < 0) {
+    fail(HVD_PRECONDITION_ERROR,
+         "TensorFlow does not tell the stream and the number of the device");
+    return false;
+  }
+  std::memcpy(&stream_, static_cast<const void*>(stream), sizeof(stream_));
   return true;
 }
 
@@ -147,8 +152,10 @@ void* Call::allocate(void* context, const int64_t* shape, int32_t ndim, size_t b
 
 void Call::take_results(hvd_handle handle) {
   // TensorFlow's stream may get the memory of the inputs next, and reads the outputs.
-  if (const hvd_status status = hvd_order(handle, stream_); status != HVD_OK)
-    return fail(status, hvd_last_error());
+  if (kernel_.place != Place::kHost) {
+    if (const hvd_status status = hvd_order(handle, stream_); status != HVD_OK)
+      return fail(status, hvd_last_error());
+  }
   if (kernel_.traits->kind != HVD_ALLTOALL && kernel_.traits->kind != HVD_JOIN) return;
   hvd_output output = {};
   output.struct_size = sizeof(output);
