@@ -150,21 +150,21 @@ class AnySourceWork(Work):
         self._tensor = tensor
         self._tag = tag
         self._mail = mail
-        self._source: int | None = None
+        self._taken: TransferWork | None = None
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         seconds = timeout.total_seconds() if timeout else self._mail.seconds
         deadline = time.monotonic() + seconds
-        while self._source is None:
-            self._source = self._mail.take_first(self._tensor, self._tag, _SLICE_SECONDS)
-            if self._source is None and time.monotonic() > deadline:
+        while self._taken is None:
+            self._taken = self._mail.take_first(self._tensor, self._tag, _SLICE_SECONDS)
+            if self._taken is None and time.monotonic() > deadline:
                 raise DistBackendError(late(seconds))
-        return True
+        return self._taken.wait()  # the stream that is current now is held back
 
     def is_completed(self) -> bool:
-        if self._source is None:
-            self._source = self._mail.take_first(self._tensor, self._tag, 0.0)
-        return self._source is not None
+        if self._taken is None:
+            self._taken = self._mail.take_first(self._tensor, self._tag, 0.0)
+        return self._taken is not None
 
     is_success = is_completed
 
@@ -172,7 +172,7 @@ class AnySourceWork(Work):
         return [self._tensor]
 
     def source_rank(self) -> int:
-        return -1 if self._source is None else self._source
+        return -1 if self._taken is None else self._taken.source
 
     _source_rank = source_rank
 
@@ -234,14 +234,14 @@ class Mail:
             _check_same_size(tensor, self._open[source, tag][1])
         return AnySourceWork(tensor, tag, self)
 
-    def take_first(self, tensor: torch.Tensor, tag: int, seconds: float) -> int | None:
-        """The rank whose message is there, now in the tensor; None: nobody's within the time."""
+    def take_first(self, tensor: torch.Tensor, tag: int, seconds: float) -> TransferWork | None:
+        """The transfer whose message is there, now in the tensor; None: nobody's within the time."""
         for (source, its_tag), (work, plain) in list(self._open.items()):
             if its_tag == tag and work.settle_within(seconds):
                 del self._open[source, its_tag]
                 work.deliver_to(tensor, plain)
                 work.wait()  # raises what went wrong
-                return source
+                return work
         return None
 
     @property
@@ -263,6 +263,8 @@ class Mail:
         if origin is not None:
             origin.hold_back_current()
         tensor.detach().copy_(sent.view(tensor.shape))
+        if origin is not None:
+            sent.record_stream(torch.cuda.current_stream(sent.device))  # another than it was allocated in
         return CompletedWork([tensor])
 
     def _start(self, work: TransferWork, plain: torch.Tensor, source: int, target: int, tag: int) -> None:

@@ -246,5 +246,16 @@ class JointWork(Work):
         return [tensor for work in self._works for tensor in work.result()]
 
     def get_future(self) -> WorkFuture:
-        together = torch.futures.collect_all([work.get_future() for work in self._works])
-        return together.then(lambda done: [t for f in done.value() for t in f.value()])
+        # torch would join futures into one that knows no devices, whose waiters are ordered after nothing.
+        future = new_future(self.result())
+
+        def complete(_: object) -> None:
+            try:
+                self.wait()  # all are there: this orders the current streams, and raises what went wrong
+            except Exception as error:  # noqa: BLE001 - told to whoever asks the future
+                future.set_exception(error)  # type: ignore[arg-type] # a wrong stub
+            else:
+                future.set_result(self.result())
+
+        torch.futures.collect_all([work.get_future() for work in self._works]).add_done_callback(complete)
+        return future
