@@ -119,13 +119,7 @@ class ShardLoader:
         if not self._reading.shuffle:
             return self._shard.blocks(range(count))
         blocks = self._shard.blocks(random.permutation(count).tolist())
-        return shuffled(blocks, self._buffer_rows(), random)
-
-    def _buffer_rows(self) -> int:
-        """No more than a pass has, where that is known: a transformation may make rows of its own."""
-        if self._shard.plan.transformation is not None:
-            return self._reading.buffer_rows
-        return min(self._reading.buffer_rows, self._shard.row_count)
+        return shuffled(blocks, self._reading.buffer_rows, random)
 
     def _memory_blocks(self, random: np.random.Generator) -> Iterator[Block]:
         if self._held is None:

@@ -15,6 +15,9 @@ from ._blocks import Block, cut, length
 
 def shuffled(blocks: Iterable[Block], buffer_rows: int, random: np.random.Generator) -> Iterator[Block]:
     """Permute rows inside of buffers of `buffer_rows` rows; the last one may have fewer."""
+    if buffer_rows < 1:
+        message = f"a buffer for shuffling holds 1 row or more, got {buffer_rows}"
+        raise ValueError(message)
     buffer: _Buffer | None = None
     for block in blocks:
         start, rows = 0, length(block)
@@ -38,13 +41,14 @@ def permuted(block: Block, random: np.random.Generator) -> Block:
 
 
 class _Buffer:
-    """Room for rows like those of one block. The system gives memory when rows are put there, not before."""
+    """Room for rows like those of one block, which grows up to its capacity as rows come."""
 
     def __init__(self, like: Block, capacity: int) -> None:
-        self._columns = {
-            name: np.empty((capacity, *values.shape[1:]), values.dtype) for name, values in like.items()
-        }
         self._capacity = capacity
+        room = min(capacity, max(1, length(like)))
+        self._columns = {
+            name: np.empty((room, *values.shape[1:]), values.dtype) for name, values in like.items()
+        }
         self._rows = 0
 
     def fits(self, block: Block) -> bool:
@@ -57,6 +61,7 @@ class _Buffer:
     def add(self, block: Block) -> int:
         """Copy as many rows as there is room for, and return how many these are."""
         count = min(length(block), self._capacity - self._rows)
+        self._make_room(self._rows + count)
         for name, values in block.items():
             self._columns[name][self._rows : self._rows + count] = values[:count]
         self._rows += count
@@ -70,3 +75,13 @@ class _Buffer:
         if self._rows:
             held, self._rows = cut(self._columns, 0, self._rows), 0
             yield permuted(held, random)
+
+    def _make_room(self, rows: int) -> None:
+        room = len(next(iter(self._columns.values()))) if self._columns else rows
+        if rows <= room:
+            return
+        room = min(self._capacity, max(rows, 2 * room))
+        for name, values in self._columns.items():
+            grown = np.empty((room, *values.shape[1:]), values.dtype)
+            grown[: self._rows] = values[: self._rows]
+            self._columns[name] = grown
