@@ -75,8 +75,8 @@ def _shared_parent(planned: Mapping[str, Any]) -> str | None:
     return str(Path.cwd())
 
 
-def _raise_failure(folder: Path, size: int, ended: Ended, launcher: str) -> None:
-    failures = load_failures(folder, size)
+def _raise_failure(folder: Path, ended: Ended, launcher: str) -> None:
+    failures = load_failures(folder)
     # The launcher knows about ends without an exception (a signal), which make others raise one.
     named = first_failed_rank(ended)
     if named is not None:
@@ -114,11 +114,11 @@ def run_function(
         task = [executable, "-m", "horovod.runner.run_task", place, digest]
         ended = run_program([*words, "--", *task], environment)
         if not _is_elastic(args):
-            _raise_failure(folder, size, ended, planned["launcher"])
+            _raise_failure(folder, ended, planned["launcher"])
             return _results(folder, size)
         # Workers may have failed and been replaced: what counts is how the job ended.
         if ended.code != 0:
-            _raise_failure(folder, size, ended, planned["launcher"])
+            _raise_failure(folder, ended, planned["launcher"])
         if has_joined(ended):
             return []
         return _results(folder, args.min_num_proc or args.num_proc or size)

@@ -147,12 +147,8 @@ def load_result(folder: Path, rank: int) -> Any:
     return pickle.loads(_read(folder / f"result.{rank}"))  # noqa: S301 - from a private file
 
 
-def load_failures(folder: Path, size: int) -> list[Failure]:
-    """The exceptions of all ranks, first cause first."""
-    failures: list[Failure] = []
-    for rank in range(size):
-        try:
-            failures.append(pickle.loads(_read(folder / f"failure.{rank}")))  # noqa: S301 - private
-        except FileNotFoundError:
-            continue
+def load_failures(folder: Path) -> list[Failure]:
+    """The exceptions of all ranks, also of those that joined later; first cause first."""
+    files = folder.glob("failure.*")
+    failures: list[Failure] = [pickle.loads(_read(file)) for file in files]  # noqa: S301 - private
     return sorted(failures, key=lambda failure: failure.when)
