@@ -63,7 +63,8 @@ constexpr Row text(const char* name, const char* meaning, Store store = nullptr)
 
 constexpr Range<int64_t> kNotNegative{.least = 0};
 constexpr Range<int64_t> kSeconds{.least = 0, .most = INT32_MAX};
-constexpr Range<int64_t> kFromMinusOne{.least = -1};
+// Of looks and yields, which are added up; -1: decided elsewhere.
+constexpr Range<int64_t> kCount{.least = -1, .most = 1000000000};
 // A float of seconds must still fit a count of nanoseconds.
 constexpr Range<double> kDecimalSeconds{.least = 0, .most = 1e9};
 constexpr Range<double> kDecimalNotNegative{.least = 0};
@@ -155,12 +156,12 @@ constexpr Row kResourceRows[] = {
         "Shared memory that each rank reserves for buffers allocated by `hvd_buffer_alloc`; 0: as "
         "much as the machine has, taken page by page as it is used.",
         [](Settings& s, const Value& v) { s.shm_buffer_bytes = v.integer; }),
-    integer("HOROVOD_SPIN_COUNT", kFromMinusOne, "-1",
+    integer("HOROVOD_SPIN_COUNT", kCount, "-1",
             "Looks at shared memory before a waiting thread yields its core; -1: decided from the "
             "ranks and cores of the host.",
             [](Settings& s, const Value& v) { s.spin_count = v.integer; }),
     integer(
-        "HOROVOD_YIELD_COUNT", kFromMinusOne, "-1",
+        "HOROVOD_YIELD_COUNT", kCount, "-1",
         "Yields before a waiting thread sleeps; -1: decided from the ranks and cores of the host.",
         [](Settings& s, const Value& v) { s.yield_count = v.integer; }),
 };

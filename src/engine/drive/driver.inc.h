@@ -103,6 +103,7 @@ void Driver::drive(Channel& first, const Done& done, Deadline deadline) {
     if (idle < spins) {
       if (view_.mirror != nullptr && idle % kSpinsPerYield == 0) {
         yield(look_at);  // hvd-net and ranks of other hosts may need this core
+        if (deadline.passed()) return;
       } else {
         cpu_pause();
       }
@@ -112,6 +113,7 @@ void Driver::drive(Channel& first, const Done& done, Deadline deadline) {
     if (idle < spins + std::min(yield_count, kBlindYields) ||
         (idle < spins + yield_count && first.waits_for_driven_peers())) {
       yield(look_at);
+      if (deadline.passed()) return;
       continue;
     }
     view_.statistics.late_rings.add(first.ring_late_peers());
