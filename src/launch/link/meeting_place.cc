@@ -66,7 +66,8 @@ Result<std::vector<net::Address>> resolve(const MeetingPlace& place, Deadline de
     int error = 0;
     auto found = look_up(place, error);
     if (!found.empty()) return found;
-    const bool may_come = error == 0 || error == EAI_AGAIN || error == EAI_NONAME;
+    const bool may_come =
+        error == 0 || error == EAI_AGAIN || error == EAI_NONAME || error == EAI_NODATA;
     if (!may_come || deadline.passed()) {
       return precondition_error(concat("--join: cannot resolve '", place.host,
                                        "': ", error == 0 ? "no address" : ::gai_strerror(error)));

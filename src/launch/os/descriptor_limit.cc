@@ -31,6 +31,7 @@ Result<DescriptorLimit> DescriptorLimit::make_room(int32_t workers, int32_t late
   const rlimit wanted{.rlim_cur = has_end ? std::min(wished, limit.before_.rlim_max) : wished,
                       .rlim_max = limit.before_.rlim_max};
   if (::setrlimit(RLIMIT_NOFILE, &wanted) != 0) {
+    if (limit.before_.rlim_cur >= needed) return limit;  // more was a wish
     return errno_status("cannot raise the limit of open files", errno);
   }
   limit.raised_ = true;
