@@ -53,6 +53,8 @@ def main() -> None:
         is_first = True
         while True:
             try:
+                if not is_first:
+                    state.check_host_updates()  # with all ranks, too
                 wants_end = hvd.allreduce(torch.tensor([float(stop.exists())]), op=hvd.Max, name="step")
             except HorovodInternalError:
                 noticed = time.monotonic_ns()
@@ -67,7 +69,6 @@ def main() -> None:
             if wants_end.item():
                 return
             state.step += 1
-            state.check_host_updates()
             time.sleep(0.001)
 
     state = hvd.elastic.TorchState(model=model, optimizer=optimizer, step=0)
