@@ -27,7 +27,6 @@ def same(result: torch.Tensor, expected: torch.Tensor) -> None:
     assert torch.allclose(result.cpu().double(), expected.double()), (result.cpu(), expected)
 
 
-
 total = sum(range(1, size + 1))
 for dtype in (
     torch.float32,
