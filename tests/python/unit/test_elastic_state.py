@@ -7,6 +7,7 @@ from unittest import mock
 
 import pytest
 
+from horovod._core.elastic import news
 from horovod.common.elastic import ObjectState, State, notification_manager, run_fn
 from horovod.common.exceptions import HorovodInternalError, HostsUpdatedInterrupt
 from horovod.runner.elastic.worker import HostUpdateResult
@@ -92,6 +93,20 @@ def test_old_news_do_not_interrupt():
     state.check_host_updates()
 
     assert state._host_messages.empty()
+
+
+def test_news_of_the_core_can_be_waited_for(monkeypatch):
+    state = State(bcast_object=lambda obj: obj, get_rank=lambda: 0)
+    assert state._host_messages.empty()
+
+    monkeypatch.setattr(news, "look", lambda: news.News(7, HostUpdateResult.removed))
+
+    assert not state._host_messages.empty()
+    with pytest.raises(HostsUpdatedInterrupt) as raised:
+        state.check_host_updates()
+    assert raised.value.skip_sync
+    assert state._host_messages.empty()
+    state.check_host_updates()
 
 
 def test_rank_zero_alone_decides():

@@ -6,6 +6,7 @@ as a request to leave: the worker ends its step, hands over and goes.
 
 from __future__ import annotations
 
+import queue
 from typing import Final, NamedTuple
 
 from horovod._core import _native
@@ -33,6 +34,26 @@ def is_active() -> bool:
 def look() -> News:
     """Never blocks; nothing is new in a job that is not elastic."""
     return News(*_native.elastic_look())
+
+
+class HostMessages(queue.Queue[tuple[float, int]]):
+    """What a state was told of hosts: when, and a HostUpdateResult.
+
+    The core's news come in when somebody asks whether there are any: programs wait in a loop for that.
+    """
+
+    def __init__(self) -> None:
+        """Begin without messages."""
+        super().__init__()
+        self._newest = 0
+
+    def empty(self) -> bool:
+        """Return whether nothing is new, neither here nor in the core."""
+        heard = look()
+        if heard.timestamp > self._newest:
+            self._newest = heard.timestamp
+            self.put((heard.timestamp, heard.changes))
+        return super().empty()
 
 
 def report(kind: int, number: int = 0) -> None:

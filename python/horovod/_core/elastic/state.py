@@ -30,7 +30,7 @@ class State:
         """Keep how objects are shared, and how this process learns its rank."""
         self._bcast_object = bcast_object
         self._rank = get_rank
-        self._host_messages: queue.Queue[tuple[float, int]] = queue.Queue()
+        self._host_messages: queue.Queue[tuple[float, int]] = news.HostMessages()
         self._last_updated_timestamp: float = 0
         self._reset_callbacks: list[Callable[[], None]] = []
         self._claim = Claim()
@@ -56,9 +56,7 @@ class State:
 
         A collective. Rank 0's knowledge of the hosts counts, and the wish to leave of any rank.
         """
-        heard = news.look()
-        if heard.timestamp:
-            self.on_hosts_updated(heard.timestamp, heard.changes)
+        is_asked_to_leave = news.look().is_asked_to_leave
         previous, changes = self._last_updated_timestamp, 0
         newest = previous
         while not self._host_messages.empty():
@@ -67,7 +65,7 @@ class State:
                 newest = timestamp
                 changes |= result
         previous, newest, changes, somebody_leaves = self._share_news(
-            previous, newest, changes, heard.is_asked_to_leave
+            previous, newest, changes, is_asked_to_leave
         )
         self._last_updated_timestamp = newest
         if newest > previous or somebody_leaves:
@@ -100,7 +98,7 @@ class State:
 
     def on_reset(self) -> None:
         """Forget old messages, adapt, and tell the program."""
-        self._host_messages = queue.Queue()
+        self._host_messages = news.HostMessages()
         self.reset()
         for callback in self._reset_callbacks:
             callback()
