@@ -181,10 +181,13 @@ class GradientPlan(Generic[G]):
                 member.group = group
 
     def set_backward_passes(self, count: int) -> None:
-        """Takes effect at once, for every gradient."""
+        """Takes effect at once, for every gradient; those that the core has already stay with it."""
         check_backward_passes(count)
         self.backward_passes = count
-        self.reset()
+        for gradient in self.gradients:
+            gradient.passes_left = count
+            if gradient.group is not None and not gradient.submitted:
+                gradient.group.incomplete = len(gradient.group.members)
 
     def count_pass(self, gradient: G) -> Sequence[G]:
         """One pass has reached the gradient: what to submit now, usually nothing or itself."""

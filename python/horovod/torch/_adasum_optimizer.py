@@ -96,6 +96,10 @@ class _DistributedAdasumOptimizer(Optimizer):
         """How many backward passes are accumulated before a step."""
         return self._counter.plan.backward_passes
 
+    @backward_passes_per_step.setter
+    def backward_passes_per_step(self, passes: int) -> None:
+        self.set_backward_passes_per_step(passes)
+
     def set_backward_passes_per_step(self, passes: int) -> None:
         """Accumulate this many backward passes from now on."""
         self._counter.plan.set_backward_passes(passes)

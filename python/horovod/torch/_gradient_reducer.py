@@ -51,6 +51,8 @@ class GradientReducer:
         self.plan: GradientPlan[ParameterGradient] = GradientPlan(backward_passes)
         self.is_reduced = False
         """The gradients are those of all ranks, and no pass has changed them since."""
+        self.required: set[Tensor] = set()
+        """Parameters that have part in every step, also where no pass has reached them."""
         self._unhooked: list[ParameterGradient] = []
         self._handles: list[int] = []
         self._finishes: list[Callable[[], None]] = []
@@ -76,6 +78,7 @@ class GradientReducer:
                 self._unhooked.append(gradient)
                 continue
             self.plan.add(gradient)
+            self.required.add(gradient.parameter)
             self._hooks.add(gradient)
 
     def set_options(self, options: ReduceOptions) -> None:
@@ -89,6 +92,7 @@ class GradientReducer:
         self.reset()
         self._hooks.remove()
         self.plan.gradients.clear()
+        self.required.clear()
         self._unhooked.clear()
 
     # ---- one step
@@ -119,7 +123,10 @@ class GradientReducer:
     def synchronize(self) -> None:
         """Submit what is missing, wait for everything, and begin the next step."""
         self.adopt()
+        passes = self.plan.backward_passes
         for gradients in self.plan.missing():
+            if not any(g.parameter in self.required or g.passes_left != passes for g in gradients):
+                continue
             if gradients[0].group is None:
                 self._submit_one(gradients[0])
             else:

@@ -145,6 +145,10 @@ class _DistributedOptimizer(Optimizer):
         """How many backward passes are accumulated before gradients are reduced."""
         return self._reducer.plan.backward_passes
 
+    @backward_passes_per_step.setter
+    def backward_passes_per_step(self, passes: int) -> None:
+        self.set_backward_passes_per_step(passes)
+
     def set_backward_passes_per_step(self, passes: int) -> None:
         """Accumulate this many backward passes from now on."""
         self._reducer.plan.set_backward_passes(passes)
@@ -269,7 +273,16 @@ class _DistributedOptimizer(Optimizer):
 
     @property
     def _requires_update(self) -> set[Tensor]:
-        return {gradient.parameter for gradient in self._reducer.plan.gradients}
+        return self._reducer.required
+
+    @_requires_update.setter
+    def _requires_update(self, parameters: set[Tensor]) -> None:
+        # Programs empty it so that parameters which no rank uses get no gradient of zeros.
+        self._reducer.required = parameters
+
+    @property
+    def _compression(self) -> Any:
+        return self._reducer.options.compression
 
     @property
     def _allreduce_delay(self) -> dict[Tensor, int]:

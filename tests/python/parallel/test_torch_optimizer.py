@@ -348,6 +348,9 @@ def test_private_names_of_the_original() -> None:
     optimizer.step()
     assert optimizer._handles == {}
     assert optimizer.find_duplicates([1, 2, 1]) == {1}
+    assert optimizer._compression is hvd.Compression.none
+    optimizer.backward_passes_per_step = 3
+    assert optimizer._allreduce_delay[parameters[0]] == optimizer.backward_passes_per_step == 3
 
 
 def test_process_set(process_set: hvd.ProcessSet, rank: int) -> None:

@@ -56,6 +56,20 @@ def test_parameter_that_no_rank_uses_gets_zeros() -> None:
     assert not model.right.weight.grad.any()
 
 
+@pytest.mark.parametrize("groups", [None, 4])
+def test_parameter_that_no_rank_uses_is_left_alone_if_it_is_not_required(groups: int | None) -> None:
+    model = Branches()
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), groups=groups)
+    optimizer._requires_update = set()
+
+    model(torch.ones(1, 2), left=True).backward()
+    optimizer.step()
+
+    assert model.right.weight.grad is None
+    gradients = hvd.allgather(model.left.weight.grad)
+    torch.testing.assert_close(gradients[:1], gradients[-1:])
+
+
 def test_group_added_later_takes_part() -> None:
     batches = cases.make_batches(4)
     model, expected = cases.make_model(), cases.make_model()

@@ -79,6 +79,19 @@ def test_number_of_passes_can_be_changed() -> None:
             plan.set_backward_passes(wrong)
 
 
+def test_number_of_passes_may_change_while_gradients_are_under_way() -> None:
+    plan, (a, b, c) = plan_of("abc", passes=1)
+    plan.set_groups([[b, c]])
+    submit(plan, a)
+    submit(plan, b)
+
+    plan.set_backward_passes(2)
+
+    assert [names_of(batch) for batch in plan.missing()] == ["bc"]
+    plan.reset()
+    assert [submit(plan, g) for g in (a, a, b, b, c, c)] == ["", "a", "", "", "", "bc"]
+
+
 @pytest.mark.parametrize(
     ("count", "groups"), [(1, ["abcde"]), (2, ["abc", "de"]), (3, ["ab", "cd", "e"]), (9, list("abcde"))]
 )
