@@ -11,9 +11,10 @@ from pathlib import Path
 os.environ.setdefault("KERAS_BACKEND", "tensorflow" if importlib.util.find_spec("tensorflow") else "torch")
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ["PYSPARK_PYTHON"] = sys.executable
-# Executors import the models of the tests.
+# Executors import the models of the tests, and with them what their files import.
+HERE = Path(__file__).parent
 os.environ["PYTHONPATH"] = os.pathsep.join(
-    filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])
+    filter(None, [str(HERE), str(HERE.parents[1] / "support"), os.environ.get("PYTHONPATH")])
 )
 
 import pytest
