@@ -58,16 +58,21 @@ def may_be_blocked(tensor: Any) -> bool:
     return len(tensor.shape) > 1
 
 
+def _host_context(tensor: Any) -> Any:
+    """Return where host memory for this array is: with the array, as cpu(1), if that is on the host."""
+    return tensor.context if is_on_host(tensor) else mx.cpu()
+
+
 def empty_like(tensor: Any) -> Any:
     """Return an array of the same kind, in host memory."""
     maker = mx.np if isinstance(tensor, mx.np.ndarray) else mx.nd
-    return maker.empty(tensor.shape, dtype=tensor.dtype, ctx=mx.cpu())
+    return maker.empty(tensor.shape, dtype=tensor.dtype, ctx=_host_context(tensor))
 
 
 def copy_to_host(tensor: Any) -> Any:
     """Return a copy in plain layout; later operations wait for it. It is no part of a recorded graph."""
     with mx.autograd.pause():
-        return tensor.copyto(mx.cpu())
+        return tensor.copyto(_host_context(tensor))
 
 
 def settle(tensor: Any) -> int:
@@ -93,8 +98,8 @@ def view_now(operation: str, tensor: Any) -> TensorView:
 
 
 def from_core(capsule: object, like: Any) -> Any:
-    """Make an array of an output that the core has allocated."""
+    """Make an array of an output that the core has allocated, in the context of another."""
     made = mx.nd.from_dlpack(capsule)
     if isinstance(like, mx.np.ndarray):
         made = made.as_np_ndarray()
-    return made if is_on_host(like) else made.as_in_context(like.context)
+    return made.as_in_context(like.context)  # itself, if it is there already

@@ -261,11 +261,9 @@ def broadcast_(
         process_set: the ranks that take part, all of which must call this.
 
     Raises:
-        tf.errors.FailedPreconditionError: ranks that do not fit together (shape, dtype,
-            options), or no `init`.
-        tf.errors.InvalidArgumentError: what this rank alone can see, such as a set it is
-            not in.
-        tf.errors.UnknownError: a lost rank, or one that has shut down.
+        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
+            is read.
+        ValueError: a value that is refused, or a process set that this rank is not in.
 
     """
     asked = Asked(BROADCAST, "broadcast", name, priority, process_set, root_rank=root_rank)

@@ -140,3 +140,24 @@ def test_what_gathering_does_not_take(size):
 def test_a_scalar_has_no_rows():
     with mx.util.np_shape(), pytest.raises(ValueError, match="rank-zero"):
         hvd.reducescatter(mx.nd.ones(()))
+
+
+def test_results_are_where_their_tensors_are(rank, size):
+    """Programs give every rank a context of its own, cpu(1) on rank 1, and compute with both."""
+    place = mx.cpu(rank)
+    row, rows = mx.nd.ones((4,), ctx=place), mx.nd.ones((size, 3), ctx=place)
+
+    results = [
+        hvd.allreduce(row, name="place.row"),
+        hvd.allreduce(rows, name="place.rows"),
+        *hvd.grouped_allreduce([row, rows], name="place.group"),
+        hvd.broadcast(row, 0, name="place.broadcast"),
+        hvd.allgather(rows),
+        *hvd.grouped_allgather([row, rows]),
+        hvd.alltoall(rows),
+        hvd.reducescatter(rows),
+        *hvd.grouped_reducescatter([rows]),
+    ]
+
+    assert [result.context for result in results] == [place] * len(results)
+    np.testing.assert_array_equal((results[1] + rows).asnumpy(), np.full((size, 3), 2.0))
