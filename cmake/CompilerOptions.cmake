@@ -19,11 +19,12 @@ option(HVD_UNITY "compile the sources of a folder together" ON)
 set(CMAKE_UNITY_BUILD ${HVD_UNITY})
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
 
-# Equal objects of several build folders (release, the package, the wheel) are compiled once: paths are relative to the
-# build folder. Dependencies come from the compiler itself, so that an object that is not there is not preprocessed twice.
+# Equal objects of several build folders (release, the package, the wheel) and of several clones are compiled once: no
+# object knows where the sources lie. Sources that CMake puts together name them, so the preprocessed text is compared.
+add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
 find_program(HVD_CCACHE ccache)
 if(HVD_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(launcher env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_DEPEND=1 ${HVD_CCACHE})
+  set(launcher env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${HVD_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()

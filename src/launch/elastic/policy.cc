@@ -145,6 +145,9 @@ Actions Policy::on_end(const WorkerEnd& end, TimePoint now) {
     if (worker.unwanted.empty()) note_failure(worker, end, now);
     // Of one that we killed the reason is known already.
     if (!worker.is_dismissed) causes_.push_back(what);
+    if (limits_.whole_hosts && worker.unwanted.empty()) {
+      dismiss_host(worker.host, concat(what, ", and its host goes with it"), out);
+    }
   }
   out.push_back(
       {.worker = end.worker, .event = end.is_success ? "finished" : "failed", .reason = what});
@@ -168,7 +171,7 @@ void Policy::note_failure(Worker& worker, const WorkerEnd& end, TimePoint now) {
   const auto known = std::count_if(hosts_.begin(), hosts_.end(),
                                    [](const auto& entry) { return entry.second.slots > 0; });
   const double chance = std::uniform_real_distribution<double>(0, 1)(chance_);
-  host.cooldown.note_failure(now, limits_.cooldown, chance, known <= 1);
+  host.cooldown.note_failure(now, limits_.cooldown, chance, known <= 1 && !limits_.whole_hosts);
   if (worker.rank >= 0) {
     host.failed_starts[worker.slot] = 0;
   } else if (epoch_ == 0 || ++host.failed_starts[worker.slot] >= kMostFailedStarts) {

@@ -40,6 +40,9 @@ struct PolicyLimits {
   Nanoseconds ready_time = std::chrono::seconds(60);  // for members of a world that broke
   CooldownRules cooldown = {};
   bool may_hosts_change = false;  // a script, or a file that somebody may edit
+  // As the original has it: a worker that fails takes its host with it, and the running ones pause
+  // for workers that have only been started.
+  bool whole_hosts = false;
   uint64_t seed = 0;
 };
 
@@ -82,6 +85,7 @@ class Policy {
     bool is_dismissed = false;  // told to go, or killed by us: its end is no news
     bool has_state = false;     // of the training
     bool has_succeeded = false;
+    bool is_overdue = false;    // a world was formed without it while it was starting
     std::string unwanted = {};  // why it has to go; empty: it may stay
   };
   struct Host {
@@ -118,10 +122,13 @@ class Policy {
   void note_break(TimePoint now, Actions& out);
   void dismiss_unwanted(Actions& out);
   std::optional<Nanoseconds> time_to_return() const;
+  bool is_start_awaited(const Worker& worker) const;
+  Nanoseconds time_to_begin() const;
   void kill_late(TimePoint now, Actions& out);
   void blame_network(TimePoint now, Actions& out);
   std::vector<Standing> standings() const;
   void give_up_host(const std::string& name, const std::string& why, TimePoint now, Actions& out);
+  void dismiss_host(const std::string& name, const std::string& why, Actions& out);
   void try_to_end(TimePoint now, Actions& out);
   void try_to_form(TimePoint now, Actions& out);
   void wait_for_slots(TimePoint now, Actions& out);

@@ -56,6 +56,10 @@ void Policy::give_up_host(const std::string& name, const std::string& why, TimeP
   hosts_[name].cooldown.note_failure(now, limits_.cooldown, chance, false);
   causes_.push_back(why);
   out.push_back({.event = "unreachable", .reason = concat(why, cooling_text(now))});
+  dismiss_host(name, why, out);
+}
+
+void Policy::dismiss_host(const std::string& name, const std::string& why, Actions& out) {
   for (Worker& worker : workers_) {
     if (!is_alive(worker) || worker.host != name || worker.is_dismissed) continue;
     worker.is_dismissed = true;

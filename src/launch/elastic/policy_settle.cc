@@ -252,19 +252,34 @@ void Policy::try_to_form(TimePoint now, Actions& out) {
     return;
   }
   const bool is_patient =
-      is_first && count(Phase::kStarting) > 0 && now - *began_at_ < limits_.timeout;
+      is_first ? count(Phase::kStarting) > 0 && now - *began_at_ < time_to_begin()
+               : now - *broken_at_ < limits_.ready_time &&
+                     std::any_of(workers_.begin(), workers_.end(),
+                                 [this](const Worker& one) { return is_start_awaited(one); });
   if (is_patient) return;
   if (have < limits_.least) {
     wait_for_more(now, have, out);
     return;
   }
   if (!is_first && limits_.resets && resets() >= *limits_.resets) {
-    end_badly(concat("number of resets during elastic job exceeded limit: ", *limits_.resets, " (",
-                     causes_text(), ")"),
+    end_badly(concat("the number of resets during elastic job exceeded limit: ", *limits_.resets,
+                     " (", causes_text(), ")"),
               out);
     return;
   }
   form(std::move(all), now, out);
+}
+
+// With whole hosts, those that are started while a world runs, or instead of some of its members.
+bool Policy::is_start_awaited(const Worker& worker) const {
+  return limits_.whole_hosts && worker.phase == Phase::kStarting && worker.unwanted.empty() &&
+         !worker.is_dismissed && !worker.is_overdue;
+}
+
+// With whole hosts the time-out is for slots alone, as in the original: programs set it to a
+// second.
+Nanoseconds Policy::time_to_begin() const {
+  return limits_.whole_hosts ? std::max(limits_.timeout, limits_.ready_time) : limits_.timeout;
 }
 
 // The job begins as large as it was asked to; from then on --min-np is enough.
@@ -327,7 +342,10 @@ void Policy::form(std::vector<Candidate> all, TimePoint now, Actions& out) {
                     cooling_text(now));
   }
   out.push_back({.epoch = epoch_, .event = "epoch", .reason = reason});
-  for (Worker& worker : workers_) worker.rank = -1;  // who has no place has no part in it
+  for (Worker& worker : workers_) {
+    worker.rank = -1;  // who has no place has no part in it
+    worker.is_overdue = worker.is_overdue || worker.phase == Phase::kStarting;
+  }
   for (const Placed& placed : place_workers(all, epoch_)) {
     Worker& worker = workers_[static_cast<size_t>(placed.worker)];
     worker.phase = Phase::kRunning;
@@ -372,7 +390,10 @@ uint32_t Policy::pending_changes() const {
     if (!worker.unwanted.empty()) changes |= kRemovedChange;
   }
   const bool is_newcomer_ready = count(Phase::kWaiting) > 0 && !candidates().empty();
-  if (is_newcomer_ready && in_world < limits_.most) changes |= kAddedChange;
+  const bool does_one_come =
+      std::any_of(workers_.begin(), workers_.end(),
+                  [this](const Worker& one) { return is_start_awaited(one); });
+  if ((is_newcomer_ready || does_one_come) && in_world < limits_.most) changes |= kAddedChange;
   return changes;
 }
 
@@ -432,7 +453,8 @@ TimePoint Policy::wake_at(TimePoint now) const {
     at(*broken_at_ + *time);
   }
   if (waiting_at_) at(*waiting_at_ + limits_.timeout);
-  if (began_at_ && epoch_ == 0) at(*began_at_ + limits_.timeout);
+  if (began_at_ && epoch_ == 0) at(*began_at_ + time_to_begin());
+  if (broken_at_ && limits_.whole_hosts) at(*broken_at_ + limits_.ready_time);
   for (const auto& [name, host] : hosts_) {
     if (host.slots > 0 && !host.cooldown.is_over(now) && !host.cooldown.is_for_good()) {
       at(host.cooldown.until());

@@ -17,6 +17,7 @@ PolicyLimits policy_limits(const Options& options, const LaunchSettings& setting
   if (elastic.timeout) limits.timeout = *elastic.timeout;
   limits.ready_time = settings.elastic_ready_time;
   limits.cooldown.range = elastic.cooldown_range;
+  limits.whole_hosts = elastic.whole_hosts;
   limits.may_hosts_change = may_hosts_change(options);
   limits.seed = std::random_device()();
   return limits;

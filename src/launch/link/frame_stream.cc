@@ -20,7 +20,7 @@ Status send_some(net::Stream& stream, std::string& queue) {
 }
 
 FrameStream::FrameStream(std::unique_ptr<net::Stream> stream)
-    : stream_(std::move(stream)), heard_at_(now()), next_heartbeat_(now()) {}
+    : stream_(std::move(stream)), spoke_at_(now()), heard_at_(now()), next_heartbeat_(now()) {}
 
 void FrameStream::send(FrameKind kind, std::string_view payload) {
   if (!stream_) return;
@@ -50,7 +50,7 @@ void FrameStream::read(const std::function<void(const Frame&)>& take) {
       return;
     }
     if (*got == 0) return;
-    heard_at_ = now();
+    spoke_at_ = heard_at_ = now();
     reader_.append({buffer.data(), *got});
     while (stream_) {
       const auto frame = reader_.next();

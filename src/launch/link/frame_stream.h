@@ -32,7 +32,8 @@ class FrameStream {
 
   bool is_open() const { return stream_ != nullptr; }
   const Status& why() const { return why_; }
-  TimePoint heard_at() const { return heard_at_; }
+  // When something came for the last time.
+  TimePoint spoke_at() const { return spoke_at_; }
 
  private:
   void read(const std::function<void(const Frame&)>& take);
@@ -41,7 +42,8 @@ class FrameStream {
   FrameReader reader_{false};
   std::string out_;
   Status why_;
-  TimePoint heard_at_;
+  TimePoint spoke_at_;
+  TimePoint heard_at_;  // silence counts from here
   TimePoint next_heartbeat_;
 };
 

@@ -23,8 +23,6 @@ constexpr Nanoseconds kHostSilence = std::chrono::seconds(8);
 constexpr Nanoseconds kNameWait = kHostSilence + std::chrono::seconds(2);
 // A host that is asked for an agent dials within 10 s, or says why it cannot.
 constexpr Nanoseconds kAgentDialTime = std::chrono::seconds(15);
-// The connections of a host that is lost do not end at the same moment.
-constexpr Nanoseconds kAgentAlone = std::chrono::milliseconds(500);
 
 }  // namespace
 
@@ -81,9 +79,9 @@ void JoinedHosts::watch(PollSet& polls) {
   }
   for (Agent& agent : agents_) {
     if (agent.pump) agent.pump->watch(polls);
-    // Once its end has been told, whoever reads it sets the pace.
-    if (agent.ended_at && !agent.pump->is_local_ending())
-      polls.wake_by(is_there(agent.guest) ? *agent.ended_at + kAgentAlone : now());
+    // Else its host wakes us, with a word or with its end.
+    if (agent.ended_at && !agent.pump->is_local_ending() && !is_there(agent.guest))
+      polls.wake_by(now());
   }
 }
 
@@ -189,9 +187,7 @@ void JoinedHosts::end_agents(TimePoint time) {
     if (!agent.pump) continue;
     if (!has_host) agent.pump->end_stream();
     if (agent.pump->has_stream_ended() && !agent.ended_at) agent.ended_at = time;
-    if (agent.ended_at && (!has_host || time >= *agent.ended_at + kAgentAlone)) {
-      agent.pump->end_local();
-    }
+    if (agent.ended_at && (!has_host || has_outlived(agent))) agent.pump->end_local();
   }
   agents_.remove_if([](const Agent& agent) { return agent.pump && agent.pump->is_over(); });
 }
@@ -220,6 +216,14 @@ void JoinedHosts::dismiss_leavers() {
 bool JoinedHosts::is_there(uint64_t guest) const {
   return std::any_of(guests_.begin(), guests_.end(),
                      [guest](const Guest& one) { return one.id == guest && one.link.is_open(); });
+}
+
+// The connections of a host that is lost end at different times, seconds apart. So the end of an
+// agent waits until its host has said something after it, or has gone as well.
+bool JoinedHosts::has_outlived(const Agent& agent) const {
+  return std::any_of(guests_.begin(), guests_.end(), [&agent](const Guest& guest) {
+    return guest.id == agent.guest && guest.link.spoke_at() > *agent.ended_at;
+  });
 }
 
 // One that has come back waits until its agents of before have ended: they are no failure of it.

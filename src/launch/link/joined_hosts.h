@@ -86,6 +86,7 @@ class JoinedHosts {
   void drop_closed();
   void end_agents(TimePoint now);
   bool is_there(uint64_t guest) const;
+  bool has_outlived(const Agent& agent) const;
   bool counts(const Guest& guest) const;
   void note_hosts();
 

@@ -168,6 +168,12 @@ std::vector<OptionInfo> launcher_rows() {
        "seconds until a failed host is tried again; 1 to 3600",
        kShown,
        2},
+      {Id::kWholeHosts,
+       kElastic,
+       {"--whole-hosts"},
+       "",
+       "as the original: a failed worker takes its host with it, and hosts that come are waited "
+       "for"},
       {Id::kElasticLog,
        kElastic,
        {"--elastic-log"},

@@ -53,6 +53,7 @@ enum class OptionId {
   kElasticLog,
   kJoin,
   kKeyFile,
+  kWholeHosts,
   kChaos,
   kTunable,
 };

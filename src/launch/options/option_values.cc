@@ -101,6 +101,9 @@ Status OptionReader::apply_switch(OptionId id, std::string_view spelling) {
     case OptionId::kSshNoHostKeyCheck:
       options_.ssh.host_keys = HostKeyCheck::kNone;
       break;
+    case OptionId::kWholeHosts:
+      options_.elastic.whole_hosts = true;
+      break;
     case OptionId::kTcp:
       options_.mpi.tcp_only = true;
       break;

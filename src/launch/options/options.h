@@ -56,6 +56,7 @@ struct ElasticOptions {
   std::optional<std::chrono::seconds> timeout = {};
   std::optional<std::pair<int32_t, int32_t>> cooldown_range = {};  // seconds
   std::string host_discovery_script = {};
+  bool whole_hosts = false;
   std::string join = {};                                     // HOST:PORT; empty: not given
   std::string key_file = {};                                 // of --join
   std::string log_file = {};                                 // empty: none
