@@ -8,12 +8,12 @@ from __future__ import annotations
 
 
 def operation_name(operation: str, name: str | None) -> str | None:
-    """`<operation>.<name>`."""
-    return None if name is None else f"{operation}.{name}"
+    """`<operation>.<name>`; an empty name is none."""
+    return f"{operation}.{name}" if name else None
 
 
 def group_names(operation: str, name: str | None, count: int) -> list[str | None]:
     """`grouped_<operation>.<name>_<i>of<count>` for each tensor, i from 1."""
-    if name is None:
+    if not name:
         return [None] * count
     return [f"grouped_{operation}.{name}_{i}of{count}" for i in range(1, count + 1)]

@@ -49,7 +49,7 @@ def _run(
         output=address if in_place else output.data_ptr(),
         prescale=prescale,
         postscale=postscale,
-        name=None if name is None else f"allreduce.{name}",
+        name=f"allreduce.{name}" if name else None,
         owner=tensor if in_place else (tensor, output),
     )
 

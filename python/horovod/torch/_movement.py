@@ -249,7 +249,7 @@ def broadcast_(
         shape=tensor.shape,
         input=address,
         output=address,
-        name=None if name is None else f"broadcast.{name}",
+        name=f"broadcast.{name}" if name else None,
         owner=tensor,
     )
     return tensor

@@ -49,6 +49,21 @@ def test_first_poll_finds_an_operation_under_way() -> None:
     assert hvd.synchronize(handle) is None
 
 
+def test_an_empty_name_is_none(size: int) -> None:
+    handles = [
+        hvd.allreduce_async(torch.ones(2), name="", op=hvd.Sum),
+        hvd.allreduce_async(torch.ones(2), name="", op=hvd.Sum),
+        hvd.grouped_allreduce_async([torch.ones(2)], name="", op=hvd.Sum),
+        hvd.grouped_allreduce_async([torch.ones(2)], name="", op=hvd.Sum),
+    ]
+    hvd.allreduce_(torch.ones(2), name="")
+    hvd.broadcast_(torch.ones(2), 0, name="")
+
+    for handle in handles:
+        result = hvd.synchronize(handle)
+        assert_same(result[0] if isinstance(result, tuple) else result, torch.full((2,), float(size)))
+
+
 def test_unknown_handles() -> None:
     assert hvd.synchronize(123_456) is None
     with pytest.raises(ValueError, match="123456"):
