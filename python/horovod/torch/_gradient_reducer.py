@@ -18,6 +18,8 @@ from ._gradient_hooks import GradientHooks
 from ._gradient_submission import (
     ParameterGradient,
     ReduceOptions,
+    forget_sent,
+    put_in_place,
     submit_anew,
     submit_group,
     submit_prepared,
@@ -137,6 +139,8 @@ class GradientReducer:
                 self._order()
             for finish in self._finishes:
                 finish()
+            for gradient in self.plan.gradients:
+                put_in_place(gradient)
         finally:
             self.reset()
         self.is_reduced = True
@@ -156,6 +160,7 @@ class GradientReducer:
         self._finishes.clear()
         for gradient in self.plan.gradients:
             gradient.handle = None
+            forget_sent(gradient)
         self.plan.reset()
         self.is_reduced = False
 

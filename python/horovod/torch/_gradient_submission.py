@@ -14,11 +14,18 @@ import torch
 from horovod._core import _native
 from horovod._core.codes import ALLREDUCE
 from horovod._core.gradients import Gradient
-from horovod._core.names import group_names, operation_name
+from horovod._core.names import group_names
 from horovod._core.process_sets import ProcessSet, registered_id
 
 from ._devices import current_stream, device_of
-from ._gradient_buffers import Buffer, buffer_for, memory_shape, write_sparse, zero_gradient
+from ._gradient_buffers import (
+    Buffer,
+    buffer_for,
+    common_layout_like,
+    memory_shape,
+    write_sparse,
+    zero_gradient,
+)
 from ._gradient_schedule import schedule_for
 from ._tensors import DTYPES, refuse
 from .mpi_ops import sparse_allreduce_async
@@ -65,6 +72,12 @@ class ParameterGradient(Gradient):
     layout: Layout | None = None
     """Of gradients that lie where the core can reduce them; None: take the long way."""
     was_sparse: bool = False
+    sent: Tensor | None = None
+    """What was the gradient of the parameter when the core got it, and takes the result."""
+    memory: torch.UntypedStorage | None = None
+    """What the core works on, where that is the memory of `sent`; programs may give that another one."""
+    address: int = 0
+    """Of the first element, in `memory`."""
 
     def forget_prepared(self) -> None:
         """Prepare anew with the next submission."""
@@ -87,13 +100,15 @@ def submit_prepared(gradient: ParameterGradient) -> bool:
     ):
         return False
     address = tensor.data_ptr()
+    memory = tensor.untyped_storage()
     stream = current_stream(layout[3])
     try:
-        gradient.handle = gradient.prepared.submit(address, address, tensor, stream)  # type: ignore[union-attr]
+        gradient.handle = gradient.prepared.submit(address, address, memory, stream)  # type: ignore[union-attr]
     except ValueError:
         # Prepared for a job or a process set that is gone; any other reason will come again.
         gradient.forget_prepared()
         return False
+    gradient.sent, gradient.memory, gradient.address = tensor, memory, address
     gradient.submitted = True
     return True
 
@@ -113,12 +128,14 @@ def submit_anew(gradient: ParameterGradient, options: ReduceOptions) -> list[Fin
         gradient.prepared_for = key
         gradient.layout = None
     address = buffer.tensor.data_ptr()
+    memory = buffer.tensor.untyped_storage()
     try:
-        gradient.handle = gradient.prepared.submit(address, address, buffer.tensor, stream)
+        gradient.handle = gradient.prepared.submit(address, address, memory, stream)
     except ValueError:
         gradient.prepared = _prepare(gradient, buffer, shape, options)
-        gradient.handle = gradient.prepared.submit(address, address, buffer.tensor, stream)
+        gradient.handle = gradient.prepared.submit(address, address, memory, stream)
     gradient.submitted = True
+    _remember(gradient, tensor, buffer)
     if buffer.finish is not None:
         return [buffer.finish]
     if buffer.tensor is tensor:
@@ -142,6 +159,7 @@ def submit_group(
             finishes.append(_submit_sparse(gradient, tensor, options))
         else:
             buffer = _buffer_of(gradient, tensor, options)
+            _remember(gradient, tensor, buffer)
             parts.setdefault((buffer.wire_dtype, device_of(buffer.tensor)), []).append((gradient, buffer))
     handles = [_submit_part(part, wire, options) for (wire, _), part in parts.items()]
     finishes += [buffer.finish for part in parts.values() for _, buffer in part if buffer.finish is not None]
@@ -164,6 +182,36 @@ def gradient_of(gradient: ParameterGradient) -> Tensor:
     return tensor
 
 
+def _remember(gradient: ParameterGradient, tensor: Tensor, buffer: Buffer) -> None:
+    gradient.sent = tensor
+    if buffer.finish is None:
+        gradient.memory, gradient.address = buffer.tensor.untyped_storage(), buffer.tensor.data_ptr()
+
+
+def put_in_place(gradient: ParameterGradient) -> None:
+    """Make the result the gradient of the parameter, whatever the program made of that meanwhile.
+
+    Otherwise a gradient that was replaced between backward() and step() would be that of this rank alone.
+    A gradient that was taken away stays away.
+    """
+    sent = gradient.sent
+    if sent is None:
+        return
+    parameter = gradient.parameter
+    if gradient.memory is not None and sent.data_ptr() != gradient.address:
+        form = common_layout_like(sent, parameter)
+        offset = (gradient.address - gradient.memory.data_ptr()) // sent.element_size()
+        with torch.no_grad():
+            sent.set_(gradient.memory, offset, form.shape, form.stride())
+    if parameter.grad is not sent and parameter.grad is not None:
+        parameter.grad = sent
+
+
+def forget_sent(gradient: ParameterGradient) -> None:
+    """Let go of the gradient and its memory."""
+    gradient.sent = gradient.memory = None
+
+
 def _submit_part(part: Sequence[tuple[ParameterGradient, Buffer]], wire: int, options: ReduceOptions) -> int:
     names = group_names("allreduce", part[0][0].name, len(part))
     tensors = [buffer.tensor for _, buffer in part]
@@ -179,7 +227,7 @@ def _submit_part(part: Sequence[tuple[ParameterGradient, Buffer]], wire: int, op
             (DTYPES[tensor.dtype], memory_shape(tensor), tensor.data_ptr(), tensor.data_ptr(), name)
             for tensor, name in zip(tensors, names, strict=True)
         ],
-        owner=tensors,
+        owner=[tensor.untyped_storage() for tensor in tensors],
         device=device_of(tensors[0]),
         stream=current_stream(device_of(tensors[0])),
     )
@@ -191,6 +239,7 @@ def _submit_part(part: Sequence[tuple[ParameterGradient, Buffer]], wire: int, op
 
 def _submit_sparse(gradient: ParameterGradient, tensor: Tensor, options: ReduceOptions) -> Finish:
     wait = sparse_allreduce_async(tensor, name=gradient.name, op=options.op, process_set=options.process_set)
+    gradient.sent = tensor
     gradient.submitted = True
     return lambda: write_sparse(tensor, wait())
 
@@ -216,6 +265,6 @@ def _prepare(
         shape=shape,
         prescale=options.prescale,
         postscale=options.postscale,
-        name=operation_name("allreduce", gradient.name),
+        name=f"allreduce.{gradient.name}",
         device=device_of(buffer.tensor),
     )

@@ -337,3 +337,37 @@ def test_gradient_penalty_trains_like_one_process() -> None:
             o.step()
 
     cases.assert_same_parameters(model, expected)
+
+
+@pytest.mark.parametrize("way", ["gradient", "memory"])
+@pytest.mark.parametrize("options", [{}, {"groups": 1}, {"compression": hvd.Compression.fp16}], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradient_that_is_replaced_before_the_step_is_still_that_of_all_ranks(
+    way: str, options: dict[str, Any], dtype: torch.dtype, rank: int, size: int
+) -> None:
+    parameter = nn.Parameter(torch.zeros(3, 2, dtype=dtype))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([parameter], lr=1.0), **options)
+
+    for _ in range(3):
+        optimizer.zero_grad()
+        (parameter * rank).sum().backward()
+        assert parameter.grad is not None
+        if way == "gradient":
+            parameter.grad = parameter.grad + 1
+        else:
+            parameter.grad.data = parameter.grad.data + 1
+        optimizer.step()
+
+    mean = (size - 1) / 2
+    torch.testing.assert_close(parameter.detach(), torch.full_like(parameter, -3 * mean))
+
+
+def test_gradient_that_is_taken_away_before_the_step_stays_away(rank: int) -> None:
+    parameter = nn.Parameter(torch.ones(2))
+    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([parameter], lr=1.0))
+
+    (parameter * rank).sum().backward()
+    parameter.grad = None
+    optimizer.step()
+
+    assert torch.equal(parameter.detach(), torch.ones(2))
