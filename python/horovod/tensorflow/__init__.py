@@ -25,6 +25,7 @@ from horovod._core.process_sets import (
 from horovod.common.util import gpu_available
 
 from . import elastic
+from ._gradient_reduction import _make_allreduce_grads_fn  # noqa: F401 - programs use it
 from ._reductions import allreduce, grouped_allreduce, grouped_reducescatter, reducescatter
 from .compression import Compression
 from .functions import (

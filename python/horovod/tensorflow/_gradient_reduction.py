@@ -21,6 +21,11 @@ from .util import _executing_eagerly, is_elastic
 Gradients = Sequence[Any]
 ReduceGradients = Callable[..., list[Any]]
 
+_MOST_GRAPHS = 16
+
+_graphs: dict[Any, Any] = {}
+"""Graphs that reduce gradients in eager execution, the latest ones; see GradientReducer._graph."""
+
 
 @dataclass(frozen=True)
 class GradientOptions:
@@ -86,7 +91,6 @@ class GradientReducer:
         self._prescale, self._postscale = scale_factors(
             average=options.op == Average, predivide_factor=options.gradient_predivide_factor
         )
-        self._graphs: dict[Any, Any] = {}
 
     def __call__(
         self, gradients: Gradients, variables: Gradients | None = None, use_generic_names: bool = False
@@ -128,13 +132,25 @@ class GradientReducer:
         if not _executing_eagerly():
             return self._in_graph(gradients, groups, use_generic_names)
         # Eagerly the operations would wait for each other; a graph has all of them under way at once.
-        key = (tuple(map(tuple, groups)), use_generic_names)
-        graph = self._graphs.get(key)
+        return list(self._graph(groups, use_generic_names)(gradients))
+
+    def _graph(self, groups: list[list[int]], use_generic_names: bool) -> Any:
+        """Return the graph of all reducers of this kind: programs make a tape, and so a reducer, per step."""
+        options = self.options
+        key = (
+            self.name,
+            (options.device_dense, options.device_sparse, id(options.compression), options.op),
+            (self._prescale, self._postscale, options.groups is None),
+            (registered_id(options.process_set), options.process_set.size(), is_elastic()),
+            (tuple(map(tuple, groups)), use_generic_names),
+        )
+        graph = _graphs.get(key)
         if graph is None:
-            graph = self._graphs[key] = tf.function(
-                lambda given: self._in_graph(given, groups, use_generic_names)
-            )
-        return list(graph(gradients))
+            graph = tf.function(lambda given: self._in_graph(given, groups, use_generic_names))
+            if len(_graphs) >= _MOST_GRAPHS:
+                _graphs.pop(next(iter(_graphs)))
+            _graphs[key] = graph
+        return graph
 
     def _in_graph(self, gradients: list[Any], groups: list[list[int]], use_generic_names: bool) -> list[Any]:
         with tf.name_scope(f"{self.name}_Allreduce"):
@@ -190,6 +206,31 @@ class GradientReducer:
 
 def _itself(position: int) -> int:
     return position
+
+
+def _make_allreduce_grads_fn(
+    name: str,
+    device_dense: str,
+    device_sparse: str,
+    compression: Any,
+    sparse_as_dense: bool,
+    op: int = Average,
+    gradient_predivide_factor: float = 1.0,
+    groups: Any = None,
+    process_set: ProcessSet = global_process_set,
+) -> GradientReducer:
+    """Return what reduces (gradients, variables); programs with optimizers of their own ask for it."""
+    options = GradientOptions(
+        device_dense,
+        device_sparse,
+        compression,
+        sparse_as_dense,
+        op,
+        gradient_predivide_factor,
+        groups,
+        process_set,
+    )
+    return GradientReducer(name, options)
 
 
 def scaled_local_gradient(gradient: Any, options: GradientOptions) -> Any:

@@ -8,6 +8,7 @@ import tensorflow as tf
 from cases import assert_same, everybody
 
 import horovod.tensorflow as hvd
+from horovod.tensorflow import _gradient_reduction
 
 v1 = tf.compat.v1
 FEATURES, ROWS = 5, 12
@@ -49,6 +50,42 @@ def test_tape_equals_one_rank_on_the_whole_batch(compiled, options, rank, size):
     (gradient,) = (tf.function(compute) if compiled else compute)()
 
     np.testing.assert_allclose(gradient.numpy(), expected_gradient(weights.numpy()), rtol=1e-4)
+
+
+def test_tapes_of_the_same_kind_share_a_graph(rank, size, monkeypatch):
+    built = []
+    build = _gradient_reduction.GradientReducer._in_graph
+    monkeypatch.setattr(_gradient_reduction, "_graphs", {})
+    monkeypatch.setattr(
+        _gradient_reduction.GradientReducer, "_in_graph", lambda *given: built.append(1) or build(*given)
+    )
+    variables = [tf.Variable(tf.fill([size, 2], rank + 1.0)) for _ in range(3)]
+
+    def step(**options):
+        with tf.GradientTape() as tape:
+            loss = tf.add_n([tf.reduce_sum(variable * variable) for variable in variables])
+        return hvd.DistributedGradientTape(tape, **options).gradient(loss, variables)
+
+    for _ in range(3):
+        for gradient in step():
+            assert_same(gradient.numpy(), np.full([size, 2], size + 1.0, np.float32))
+    assert len(built) == (size > 1)
+    for gradient in step(op=hvd.Sum):
+        assert_same(gradient.numpy(), np.full([size, 2], (size + 1.0) * size, np.float32))
+
+
+def test_what_reduces_gradients_for_an_optimizer_of_the_program(rank, size):
+    reduce = hvd._make_allreduce_grads_fn(
+        "Mine", "", "", hvd.Compression.none, True, hvd.Sum, 1.0, None, process_set=hvd.global_process_set
+    )
+    variables = [tf.Variable([1.0, 2.0]), tf.Variable([3.0]), tf.Variable(tf.ones([size, 1]))]
+    rows = tf.IndexedSlices(tf.constant([[1.0]]), tf.constant([rank]), tf.constant([size, 1]))
+
+    dense, missing, table = reduce((tf.constant([1.0, rank]), None, rows), tuple(variables))
+
+    assert_same(dense.numpy(), np.array([size, sum(everybody())], np.float32))
+    assert missing is None
+    assert_same(tf.convert_to_tensor(table).numpy(), np.ones([size, 1], np.float32))
 
 
 MODES = ["step", "background", "step on the first rank alone"]
