@@ -20,6 +20,18 @@ from ._shipment import FOLDER_VARIABLE, FROM_ENVIRONMENT, Call, load_failures, l
 _DIRECTORY_VARIABLE = "HOROVOD_RUN_DIRECTORY"
 
 
+def _old_name(name: str) -> property:
+    """An attribute under the name that it had before."""
+
+    def read(args: _HorovodArgs) -> Any:
+        return getattr(args, name)
+
+    def write(args: _HorovodArgs, value: Any) -> None:
+        setattr(args, name, value)
+
+    return property(read, write)
+
+
 class _HorovodArgs:
     """The options of a job, under the names that the command line gives them; None: not given."""
 
@@ -58,6 +70,10 @@ class _HorovodArgs:
         self.run_func: Callable[[], Any] | None = None
         for name in TUNABLES:
             setattr(self, name, None)
+
+    np = _old_name("num_proc")
+    min_np = _old_name("min_num_proc")
+    max_np = _old_name("max_num_proc")
 
 
 def _shared_parent(planned: Mapping[str, Any]) -> str | None:

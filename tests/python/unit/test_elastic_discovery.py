@@ -31,6 +31,16 @@ def test_a_script_prints_hosts_with_and_without_slots(tmp_path):
     assert list(found.find_available_hosts_and_slots()) == ["b", "a"]
 
 
+@pytest.mark.parametrize("printed", ["", "a", "a:3", "a\nb:4\n"])
+def test_what_a_script_prints_may_come_from_elsewhere(printed):
+    slots = mock.sentinel.slots
+    known = HostDiscoveryScript("hosts.sh", slots)
+    known._execute_discovery_script = lambda: printed
+    expected = {"": {}, "a": {"a": slots}, "a:3": {"a": 3}, "a\nb:4\n": {"a": slots, "b": 4}}
+
+    assert known.find_available_hosts_and_slots() == expected[printed]
+
+
 @pytest.mark.parametrize("text", ["exit 3", "echo a:many", "echo a", "echo :2"])
 def test_a_script_that_fails_or_prints_something_else_is_an_error(tmp_path, text):
     with pytest.raises(RuntimeError, match=r"hosts\.sh"):

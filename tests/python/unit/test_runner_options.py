@@ -192,6 +192,15 @@ def test_options_that_are_not_given_say_nothing() -> None:
     assert option_words(_HorovodArgs()) == ["--num-proc=1"]
 
 
+def test_numbers_of_processes_have_old_names_too() -> None:
+    args = _HorovodArgs()
+    args.np, args.min_np, args.max_np = 4, 2, 8
+
+    assert (args.num_proc, args.min_num_proc, args.max_num_proc) == (4, 2, 8)
+    assert (args.np, args.min_np, args.max_np) == (4, 2, 8)
+    assert option_words(args) == ["--num-proc=4", "--min-num-proc=2", "--max-num-proc=8"]
+
+
 def test_variables_of_the_workers_follow_from_the_options() -> None:
     args = parse_args(
         ["-np", "1", "--fusion-threshold-mb", "10", "--cycle-time-ms", "20", "--no-stall-check", "true"]

@@ -7,17 +7,21 @@ import os
 import queue
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from horovod.runner import _job, _program, gloo_run, launch
 from horovod.runner.common.util import (
+    address,
     codec,
     env,
     host_hash,
@@ -124,6 +128,49 @@ def test_addresses_of_this_machine_are_known() -> None:
     assert get_driver_ip(["lo"]) == "127.0.0.1"
     with pytest.raises(RuntimeError, match="no-such-nic"):
         get_driver_ip(["no-such-nic"])
+
+
+@pytest.fixture
+def _two_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = {
+        "lo": [
+            SimpleNamespace(family=socket.AF_INET, address="127.0.0.1"),
+            SimpleNamespace(family=socket.AF_INET6, address="::1"),
+        ],
+        "eth0": [SimpleNamespace(family=socket.AF_INET, address="10.0.0.7")],
+    }
+    monkeypatch.setattr(address, "psutil", SimpleNamespace(net_if_addrs=lambda: entries))
+
+
+@pytest.mark.usefixtures("_two_interfaces")
+@pytest.mark.parametrize(
+    ("nics", "port", "expected"),
+    [
+        (None, None, {"lo": ["127.0.0.1"], "eth0": ["10.0.0.7"]}),
+        ({}, 5, {"lo": [("127.0.0.1", 5)], "eth0": [("10.0.0.7", 5)]}),
+        (["eth0", "eth9"], None, {"eth0": ["10.0.0.7"]}),
+    ],
+)
+def test_addresses_are_known_by_interface(nics: Any, port: int | None, expected: object) -> None:
+    assert address.local_addresses(nics=nics, port=port) == expected
+
+
+@pytest.mark.usefixtures("_two_interfaces")
+def test_interfaces_that_are_not_there_have_no_addresses() -> None:
+    with pytest.raises(network.NoValidAddressesFound) as raised:
+        address.local_addresses(nics=["eth9"])
+
+    assert str(raised.value) == (
+        "No available network interface found matching user provided interfaces ['eth9'], "
+        "existing nics: ['lo', 'eth0']"
+    )
+
+
+def test_addresses_by_interface_need_psutil(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(address, "psutil", None)
+
+    with pytest.raises(ImportError, match="pip install psutil"):
+        address.local_addresses()
 
 
 def test_a_port_in_use_is_passed_over() -> None:

@@ -125,18 +125,22 @@ class HostDiscoveryScript(HostDiscovery):
 
     def find_available_hosts_and_slots(self) -> dict[str, int]:
         """Run the program; RuntimeError if it fails or prints something else."""
+        lines = [line.strip() for line in self._execute_discovery_script().splitlines()]
+        return dict(self._read(line) for line in dict.fromkeys(lines) if line)
+
+    def _execute_discovery_script(self) -> str:
+        """Return what the program prints. Others that know the hosts otherwise take the place of this."""
         stdout = io.StringIO()
         exit_code = safe_shell_exec.execute(self.discovery_script, stdout=stdout)
         if exit_code != 0:
             message = f"host discovery script {self.discovery_script!r} ended with exit code {exit_code}"
             raise RuntimeError(message)
-        lines = [line.strip() for line in stdout.getvalue().splitlines()]
-        return dict(self._read(line) for line in dict.fromkeys(lines) if line)
+        return stdout.getvalue()
 
     def _read(self, line: str) -> tuple[str, int]:
         host, separator, slots = line.rpartition(":")
-        if not separator:
-            host, slots = line, str(self.default_slots or "")
+        if not separator and self.default_slots:
+            return line, self.default_slots
         if not host or not slots.isdecimal():
             message = (
                 f"host discovery script {self.discovery_script!r} printed {line!r}, expected host:slots"
