@@ -8,6 +8,7 @@ apply_gradients, where they are then reduced.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -51,7 +52,7 @@ class LegacyDistributedMixin:
         variables = [variable for _, variable in pairs]
         if not self._hvd_is_reduced:
             warn_if_reduced(gradient for gradient, _ in pairs)
-            reduced = self._hvd_reduce([gradient for gradient, _ in pairs], variables)
+            reduced = self._allreduce([gradient for gradient, _ in pairs], variables)
             pairs = list(zip(reduced, variables, strict=True))
         object.__setattr__(self, "_hvd_is_reduced", False)
         if self._agg_helper is None:
@@ -67,7 +68,9 @@ class LegacyDistributedMixin:
             pairs,
         )
 
-    def _hvd_reduce(self, gradients: list[Any], variables: list[Any]) -> list[Any]:
+    def _allreduce(self, grads: Sequence[Any], vars: Sequence[Any]) -> list[Any]:
+        """Reduce the gradients but for local ones. Programs put methods of their own before this one."""
+        gradients, variables = list(grads), list(vars)
         if self._agg_helper is not None:
             return self._hvd_aggregate(self._agg_helper, gradients, variables)
         options = GradientOptions(
@@ -79,10 +82,16 @@ class LegacyDistributedMixin:
             scaled_local_gradient(gradient, options) if index not in shared else gradient
             for index, gradient in enumerate(gradients)
         ]
-        reduced = self._hvd_reducer([gradients[i] for i in shared], [variables[i] for i in shared])
+        reduced = self._allreduce_grads([gradients[i] for i in shared], [variables[i] for i in shared])
         for index, gradient in zip(shared, reduced, strict=True):
             results[index] = gradient
         return results
+
+    def _allreduce_grads(
+        self, grads: Sequence[Any], vars: Sequence[Any] | None = None, use_generic_names: bool = False
+    ) -> list[Any]:
+        """Reduce gradients of variables that are not local; programs replace this one, too."""
+        return self._hvd_reducer(grads, vars, use_generic_names)
 
     @staticmethod
     def _hvd_aggregate(helper: Any, gradients: list[Any], variables: list[Any]) -> list[Any]:
@@ -148,13 +157,13 @@ def _computing(base: type, name: str) -> Any:
     def pairs_of(self: Any, *args: Any, **kwargs: Any) -> list[Any]:
         pairs = list(compute(self, *args, **kwargs))
         variables = [variable for _, variable in pairs]
-        reduced = self._hvd_reduce([gradient for gradient, _ in pairs], variables)
+        reduced = self._allreduce([gradient for gradient, _ in pairs], variables)
         object.__setattr__(self, "_hvd_is_reduced", True)
         return list(zip(reduced, variables, strict=True))
 
     def gradients_of(self: Any, loss: Any, params: Any) -> list[Any]:
         variables = tf.nest.flatten(params)
-        reduced = self._hvd_reduce(list(compute(self, loss, params)), variables)
+        reduced = self._allreduce(list(compute(self, loss, params)), variables)
         object.__setattr__(self, "_hvd_is_reduced", True)
         return list(reduced)
 

@@ -116,14 +116,14 @@ class DistributedMixin:
         warn_if_reduced(grads)
         variables = self._hvd_variables(trainable_variables)
         if not self._hvd_reduces_late():
-            grads = self._hvd_reduce(grads, variables)
+            grads = self._allreduce(grads, variables)
         with self._hvd_inside():
             return super().apply(grads, trainable_variables)  # type: ignore[misc]
 
     def stateless_apply(self, optimizer_variables: Any, grads: Any, trainable_variables: Any) -> Any:
         """Reduce the gradients, then do what Keras does; it need not call apply."""
         if not self._hvd_reduces_late():
-            grads = self._hvd_reduce(list(grads), self._hvd_variables(None))
+            grads = self._allreduce(list(grads), self._hvd_variables(None))
         with self._hvd_inside():
             return super().stateless_apply(  # type: ignore[misc]
                 optimizer_variables, grads, trainable_variables
@@ -154,7 +154,7 @@ class DistributedMixin:
 
     def _clip_gradients(self, grads: Any) -> Any:
         if self._hvd_pending is not None:
-            grads = self._hvd_reduce(list(grads), self._hvd_pending)
+            grads = self._allreduce(list(grads), self._hvd_pending)
         return super()._clip_gradients(grads)  # type: ignore[misc]
 
     # ----
@@ -162,14 +162,16 @@ class DistributedMixin:
     def _hvd_variables(self, given: Any) -> list[Any]:
         return list(given) if given is not None else list(self._trainable_variables)  # type: ignore[attr-defined]
 
-    def _hvd_reduce(self, gradients: list[Any], variables: Sequence[Any]) -> list[Any]:
+    def _allreduce(self, grads: Sequence[Any], vars: Sequence[Any]) -> list[Any]:
+        """Reduce the gradients but for local ones. Programs put methods of their own before this one."""
+        gradients, variables = list(grads), list(vars)
         options = self._hvd_options
         shared = [
             index
             for index, (gradient, variable) in enumerate(zip(gradients, variables, strict=True))
             if gradient is not None and variable_key(variable) not in self._hvd_local
         ]
-        reduced = self._hvd_reducer(
+        reduced = self._allreduce_grads(
             [gradients[index] for index in shared], [variables[index] for index in shared]
         )
         results = list(gradients)
@@ -183,6 +185,10 @@ class DistributedMixin:
             passes = options.backward_passes_per_step
             results = [gradient if gradient is None else gradient * passes for gradient in results]
         return results
+
+    def _allreduce_grads(self, grads: Sequence[Any], vars: Sequence[Any], **names: Any) -> list[Any]:
+        """Reduce gradients of variables that are not local; programs replace this one, too."""
+        return self._hvd_reducer(list(grads), list(vars), **names)
 
 
 def public_class(optimizer: Any) -> tuple[str, str]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from horovod._core.codes import AVERAGE, SUM
 from horovod._core.process_sets import ProcessSet, global_process_set
 
-Reducer = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
-"""(gradients without None, their variables) to reduced gradients."""
+Reducer = Callable[..., list[Any]]
+"""(gradients without None, their variables) to reduced gradients.
+
+That of TensorFlow also takes use_generic_names=True: operations are then named by their number.
+"""
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,10 @@ class BroadcastGlobalVariablesCallbackImpl(_CallbackBase):
         self.broadcast_done = False
         self._local = {variable_key(variable) for variable in _listed(local_variables)}
 
+    def register_local_var(self, var: Any) -> None:
+        """Leave this variable as it is on every rank."""
+        self._local.add(variable_key(var))
+
     def on_batch_end(self, batch: int, logs: Any = None) -> None:
         """Broadcast, once, when the first step has made what an optimizer makes there.
 

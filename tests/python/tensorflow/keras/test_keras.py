@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import types
 import warnings
 
 import keras
@@ -323,6 +324,48 @@ def test_local_layers_are_not_reduced(rank, size):
         assert np.any(kernels[0] != kernels[1])
     with pytest.raises(ValueError, match="local_layers"):
         hvd.PartialDistributedOptimizer(keras.optimizers.SGD(0.1), local_layers=[1])
+
+
+def test_methods_that_a_program_puts_before_the_reductions(rank, size):
+    model = make_model(1)
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.1))
+    reduce_all, reduce_shared, counts = optimizer._allreduce, optimizer._allreduce_grads, []
+
+    def register_first(optimizer, gradients, variables):
+        optimizer.register_local_var(variables[2])
+        return reduce_all(gradients, variables)
+
+    def count(optimizer, gradients, variables):
+        counts.append(len(variables))
+        return reduce_shared(gradients, variables)
+
+    optimizer._allreduce = types.MethodType(register_first, optimizer)
+    optimizer._allreduce_grads = types.MethodType(count, optimizer)
+    model.compile(optimizer=optimizer, loss="mse")
+    x, y = my_rows(rank, size, 12)
+
+    fit(model, x, y + rank, 12 // size, epochs=1)
+
+    assert set(counts) == {3}
+    assert_only_one_differs(model, 2)
+
+
+def assert_only_one_differs(model, index):
+    for position, weight in enumerate(weights_of(model)):
+        gathered = np.asarray(keras.ops.convert_to_numpy(hvd.allgather(weight[None])))
+        is_same = all(np.array_equal(other, gathered[0]) for other in gathered)
+        assert is_same == (position != index or hvd.size() == 1)
+
+
+def test_the_broadcast_leaves_out_registered_variables(rank, size):
+    model = make_model(5 + rank)
+    model.compile(optimizer=hvd.DistributedOptimizer(keras.optimizers.SGD(0.0)), loss="mse")
+    callback = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
+    callback.register_local_var(model.weights[0])
+
+    fit(model, *my_rows(rank, size, 12), 12 // size, epochs=1, callbacks=[callback])
+
+    assert_only_one_differs(model, 0)
 
 
 LOAD_ALONE = """

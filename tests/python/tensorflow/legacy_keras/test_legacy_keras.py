@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import types
 import warnings
 
 import numpy as np
@@ -250,6 +251,36 @@ def test_horovod_keras_works_with_tf_keras(kind, rank, size):
     model.fit(*my_rows(rank, size, 12), batch_size=12 // size, epochs=2, verbose=0, callbacks=callbacks)
     assert_equal_everywhere(model)
     horovod.keras.PartialDistributedOptimizer(KINDS[kind](), local_layers=model.layers)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_methods_that_a_program_puts_before_the_reductions(kind, rank, size):
+    model = make_model(1)
+    optimizer = hvd.DistributedOptimizer(KINDS[kind](), sparse_as_dense=True)
+    reduce_all, reduce_shared, counts = optimizer._allreduce, optimizer._allreduce_grads, []
+
+    def register_first(optimizer, gradients, variables):
+        optimizer.register_local_var(variables[0])
+        return reduce_all(gradients, variables)
+
+    def name_by_number(optimizer, gradients, variables):
+        counts.append(len(variables))
+        return reduce_shared(gradients, variables, use_generic_names=True)
+
+    optimizer._allreduce = types.MethodType(register_first, optimizer)
+    optimizer._allreduce_grads = types.MethodType(name_by_number, optimizer)
+    callback = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
+    callback.register_local_var(model.weights[0])
+    model.compile(optimizer=optimizer, loss="mse")
+    x, y = my_rows(rank, size, 12)
+
+    model.fit(x, y + rank, batch_size=12 // size, epochs=1, verbose=0, callbacks=[callback])
+
+    assert set(counts) == {3}
+    for position, weight in enumerate(model.get_weights()):
+        gathered = hvd.allgather(weight[None]).numpy()
+        is_same = all(np.array_equal(other, gathered[0]) for other in gathered)
+        assert is_same == (position != 0 or size == 1)
 
 
 def test_callbacks_in_a_graph_of_tensorflow_1(rank, size):
