@@ -170,6 +170,38 @@ def test_the_example(tmp_path):
         assert compute.end() == 0, compute.output
 
 
+ONE_AFTER_ANOTHER = """
+import os
+import horovod.tensorflow as hvd
+from horovod.runner.util.threads import in_thread
+from horovod.tensorflow.data.compute_service import TfDataServiceConfig
+from horovod.tensorflow.data.compute_worker import main
+
+hvd.init()
+for number in range(4):
+    worker = in_thread(main, (1, "compute", {configfile!r}, 60))
+    client = TfDataServiceConfig.read({configfile!r}, wait_for_file_creation=True).compute_client()
+    assert client.wait_for_dispatcher_registration(0, 60)
+    hvd.allgather_object(number, name="all have read the file")
+    if hvd.rank() == 0:
+        client.shutdown()
+    worker.join(60)
+    assert not worker.is_alive()
+    if hvd.rank() == 0:
+        os.unlink({configfile!r})
+print("rank", hvd.rank(), "is done")
+"""
+
+
+def test_services_one_after_another_with_one_file(tmp_path):
+    program = ONE_AFTER_ANOTHER.format(configfile=str(tmp_path / "compute.json"))
+
+    done = run_job(tmp_path, 2, program, limit_seconds=LIMIT_SECONDS, **QUIET)
+
+    assert done.code == 0, done.output
+    assert {f"rank {rank} is done" in done.output for rank in range(2)} == {True}
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
 def test_a_configuration_of_somebody_else_is_not_read(tmp_path):
     from horovod.tensorflow.data.compute_service import TfDataServiceConfig
