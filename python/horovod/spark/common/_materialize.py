@@ -85,12 +85,7 @@ def stored_form(df: Any, metadata: Metadata) -> Any:
 
 def _compact(max_size: int) -> Any:
     def compact(vector: Any) -> list[float] | None:
-        if vector is None:
-            return None
-        if type(vector).__name__ == "SparseVector":
-            return encode(vector.indices.tolist(), vector.values.tolist(), max_size)
-        indices = [index for index, value in enumerate(vector.values) if value != 0]
-        return encode(indices, [float(vector.values[index]) for index in indices], max_size)
+        return None if vector is None else encode(vector.indices.tolist(), vector.values.tolist(), max_size)
 
     compact.__annotations__ = {}  # Spark would read them
     return sql.udf(compact, types.ArrayType(types.DoubleType()))

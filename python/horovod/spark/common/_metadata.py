@@ -77,13 +77,13 @@ def as_array(vector: Any) -> Any:
 
 
 def _vector_measures(name: str, counts_values: bool) -> list[Any]:
-    """Return least and most of being sparse and of size, and the most values of a row."""
+    """Return whether all are sparse, least and most of size, and the most values of a row."""
     vector = sql.col(f"`{name}`")
     kind = sql.get_json_object(sql.to_json(sql.struct(vector.alias("v"))), "$.v.type")
     sparse = (kind == _SPARSE).cast("int")
     size = sql.size(as_array(vector))
     values = sql.udf(_value_count, types.IntegerType())(vector) if counts_values else size
-    return [sql.min(sparse), sql.max(sparse), sql.min(size), sql.max(size), sql.max(values)]
+    return [sql.min(sparse), sql.min(size), sql.max(size), sql.max(values)]
 
 
 def _value_count(vector):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - Spark reads annotations
@@ -106,11 +106,11 @@ def of_dataframe(df: Any, compress_sparse: bool = False) -> Metadata:
 
 def _of_field(field: types.StructField, row: Any, compress_sparse: bool) -> dict[str, Any]:
     if is_vector_field(field):
-        all_sparse, any_sparse, least, most, count = (next(row) for _ in range(5))
+        all_sparse, least, most, count = (next(row) for _ in range(4))
         _check_sizes(field.name, least, most)
-        # A column of both kinds is dense: that is what all of its rows can be.
+        # A column of both kinds is dense, and stored so: that is what all of its rows can be.
         kind = linalg.SparseVector if all_sparse else linalg.DenseVector
-        compact = bool(any_sparse) and compress_sparse
+        compact = bool(all_sparse) and compress_sparse
         return column(kind, shape=most, max_size=count, sparse=bool(all_sparse), compact=compact)
     if isinstance(field.dataType, types.ArrayType):
         least, most = next(row), next(row)

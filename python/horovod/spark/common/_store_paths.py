@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-_DBFS = re.compile(r"^(?:/dbfs/|dbfs:/+|file:/dbfs/|file:///dbfs/)")
+# dbfs://name/ would name a host, which DBFS has none of.
+_DBFS = re.compile(r"^(?:/dbfs/|dbfs:/(?!/[^/])/*|file:/dbfs/|file:///dbfs/)")
 HDFS_SCHEME = "hdfs://"
 
 

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 import cloudpickle  # type: ignore[import-untyped]
 from pyspark.ml.util import MLReadable, MLWritable
 
+from horovod.runner.common.util import codec
+
 from ._filesystems import open_filesystem
 
 _METADATA = "metadata/part-00000"
@@ -30,6 +32,13 @@ def is_json(value: Any) -> bool:
     if isinstance(value, dict):
         return all(isinstance(key, str) and is_json(item) for key, item in value.items())
     return isinstance(value, _JSON_TYPES) and not isinstance(value, (bytes,))
+
+
+def as_text(name: str, value: Any) -> str | None:
+    """Return the value of a parameter as text; None for what belongs to a session."""
+    if value is None or name in HorovodParamsWritable.unsaved_params:
+        return None
+    return str(codec.dumps_base64(value))
 
 
 class HorovodParamsWriter:

@@ -286,6 +286,10 @@ class HDFSStore(AbstractFilesystemStore):
         port = parsed.port if parsed.port is not None else self._port
         return f"{type(parsed)(host, port, parsed.path).url_prefix}{parsed.path}"
 
+    def get_localized_path(self, path: str) -> str:
+        """Return a path without protocol and name node; connects to nothing."""
+        return parse_hdfs(path).path
+
     @classmethod
     def matches(cls, path: str) -> bool:
         """Whether the path is one of HDFS."""
@@ -305,3 +309,13 @@ class DBFSLocalStore(FilesystemStore):
     def matches(cls, path: str) -> bool:
         """Whether the path is one of DBFS."""
         return is_dbfs(path)
+
+    @staticmethod
+    def matches_dbfs(path: str) -> bool:
+        """Whether the path is one of DBFS."""
+        return is_dbfs(path)
+
+    @staticmethod
+    def normalize_path(path: str) -> str:
+        """Return any form of a DBFS path as /dbfs/...; ValueError for other paths."""
+        return dbfs_to_local(path)

@@ -8,7 +8,8 @@ from typing import Any
 
 from horovod.runner.common.util.host_hash import host_hash
 
-from ._materialize import DatasetProperties, check_validation, split, write
+from . import _by_row
+from ._materialize import DatasetProperties, check_validation, write
 from ._metadata import METADATA_FILE, Metadata, check_columns, from_json, of_arrow_schema, of_dataframe
 from ._parquet import check_no_nulls, summarize
 from .cache import TrainingDataCache
@@ -19,14 +20,25 @@ __all__ = [
     "clear_training_cache",
     "get_dataset_properties",
     "get_simple_meta_from_parquet",
+    "get_spark_df_output_schema",
     "host_hash",
     "prepare_data",
     "to_list",
 ]
 
 _training_cache = TrainingDataCache()
-_get_metadata = of_dataframe
-_train_val_split = split
+
+# Programs for the original import these.
+get_spark_df_output_schema = _by_row.output_schema
+_get_col_info = _by_row.column_info
+_train_val_split = _by_row.split_with_share
+_get_spark_df_saved_file_list = _by_row.saved_files
+_wait_file_available_on_dbfs = _by_row.wait_for_files
+
+
+def _get_metadata(df: Any, compress_sparse: bool = True) -> Metadata:
+    """Return the metadata of all columns, by default with sparse vectors in the compact form."""
+    return of_dataframe(df, compress_sparse)
 
 
 def clear_training_cache() -> None:
@@ -35,15 +47,16 @@ def clear_training_cache() -> None:
 
 
 def to_list(var: Any, length: int) -> list[Any] | None:
-    """Return one value as a list of `length` equal ones; a list must have that length."""
+    """Return one value, or the only one of a list, as `length` equal ones; other lists must be as long."""
     if var is None:
         return None
-    if isinstance(var, (list, tuple)):
-        if len(var) != length:
-            message = f"expected a list of {length} values, got {len(var)}: {list(var)}"
-            raise ValueError(message)
-        return list(var)
-    return [var] * length
+    values = list(var) if isinstance(var, (list, tuple)) else [var]
+    if len(values) == 1:
+        return values * length
+    if len(values) != length:
+        message = f"expected a list of {length} values, got {len(values)}: {values}"
+        raise ValueError(message)
+    return values
 
 
 @contextmanager
@@ -64,13 +77,22 @@ def prepare_data(
     The same DataFrame, store and parameters again give what was written before.
     """
     check_validation(validation, df)
+    if num_processes <= 0 or partitions_per_process <= 0:
+        message = (
+            f"num_processes and partitions_per_process must be positive, "
+            f"got {num_processes} and {partitions_per_process}"
+        )
+        raise ValueError(message)
+    if not label_columns:
+        message = "label_columns names no column; give at least one"
+        raise ValueError(message)
     features = all_features(df.columns, feature_columns, label_columns, sample_weight_col, validation)
     wanted = {"feature_cols": features, "label_cols": label_columns}
     if sample_weight_col:
         wanted["sample_weight_col"] = [sample_weight_col]
     check_columns(df.columns, wanted, "the DataFrame")
     columns = tuple(dict.fromkeys([name for names in wanted.values() for name in names]))
-    partitions = max(num_processes * partitions_per_process, 1)
+    partitions = num_processes * partitions_per_process
     paths = (store.get_train_data_path(), store.get_val_data_path())
     key = (id(df), paths, validation, columns, compress_sparse, partitions)
 

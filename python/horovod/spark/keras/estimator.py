@@ -16,11 +16,14 @@ from horovod.spark.common._param_table import Row, to_string, with_params
 from horovod.spark.common._predict import Predictor
 from horovod.spark.common.backend import Backend
 from horovod.spark.common.estimator import HorovodEstimator, HorovodModel
+from horovod.spark.common.params import EstimatorParams
 
 from . import _packing
 from ._flavor import Flavor, flavor_of
 from .datamodule import KerasParquetDataModule
 from .remote import OPTIMIZER_SUFFIX, KerasJob, Trained, reshaped, train
+
+__all__ = ["EstimatorParams", "KerasEstimator", "KerasModel"]
 
 # What the client of HDFS needs, in each process.
 _BACKEND_ENV = {"LIBHDFS_OPTS": "-Xms2048m -Xmx2048m"}

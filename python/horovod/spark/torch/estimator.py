@@ -17,11 +17,17 @@ from horovod.spark.common._param_table import Row, to_list, with_params
 from horovod.spark.common._predict import Predictor
 from horovod.spark.common.backend import Backend
 from horovod.spark.common.estimator import HorovodEstimator, HorovodModel
+from horovod.spark.common.params import EstimatorParams
+from horovod.spark.common.serialization import as_text
 
 from ._packing import pack, trained_copy, unpack
 from ._shapes import reshaped
 from .datamodule import TorchParquetDataModule
 from .remote import TorchJob, train
+
+__all__ = ["EstimatorParams", "TorchEstimator", "TorchModel"]
+
+_torch_param_serialize = as_text  # programs for the original import it from here
 
 _ESTIMATOR_ROWS = (
     Row("data_module", "class that reads the data, a DataModule"),

@@ -94,7 +94,10 @@ def test_the_check_that_a_folder_can_be_written_to_leaves_nothing_in_it(tmp_path
     ],
 )
 def test_forms_of_hdfs_paths(path, prefix):
-    assert HDFSStore(path).prefix_path == prefix
+    store = HDFSStore(path)
+
+    assert store.prefix_path == prefix
+    assert store.get_localized_path(store.get_train_data_path()) == "/user/x/intermediate_train_data"
 
 
 def test_hdfs_is_chosen_by_its_scheme_and_takes_a_name_node():
@@ -127,9 +130,16 @@ def test_dbfs_outside_of_databricks_is_an_ordinary_path(monkeypatch):
     assert type(Store.create("/dbfs/a")) is FilesystemStore
 
 
-def test_dbfs_store_refuses_other_paths():
-    with pytest.raises(ValueError, match="DBFS path '/tmp/a'"):
-        DBFSLocalStore("/tmp/a")
+@pytest.mark.parametrize("path", ["/tmp/a", "dbfs://tmp/a"])
+def test_dbfs_store_refuses_other_paths(path):
+    assert not DBFSLocalStore.matches_dbfs(path)
+    with pytest.raises(ValueError, match=f"DBFS path '{path}'"):
+        DBFSLocalStore(path)
+
+
+def test_dbfs_paths_are_those_of_the_folder_of_every_node():
+    assert DBFSLocalStore.normalize_path("dbfs:/tmp/a") == "/dbfs/tmp/a"
+    assert DBFSLocalStore.matches_dbfs("file:/dbfs/a")
 
 
 def test_a_rank_that_does_not_see_the_data_says_so(tmp_path):
