@@ -10,12 +10,15 @@ from typing import Any, TextIO
 from horovod._cluster.elastic.decider import Limits
 
 from ._elastic_launch import launch_elastic, sizes
+from ._gone import gone_function
 from ._launch import launch, start_seconds_of
 from ._session import Session
 
 __all__ = ["run", "run_elastic"]
 
 _LOG = logging.getLogger("horovod")
+
+_task_fn = gone_function("horovod.spark.runner._task_fn")
 
 
 def run(

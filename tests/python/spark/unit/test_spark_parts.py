@@ -1,5 +1,6 @@
 """Parts of a Spark job that need no Spark."""
 
+import importlib
 import io
 
 import pytest
@@ -111,3 +112,24 @@ def test_start_timeout(monkeypatch):
     monkeypatch.setenv("HOROVOD_SPARK_START_TIMEOUT", "20")
     assert start_seconds_of(None) == 20
     assert start_seconds_of(3) == 3
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("driver.driver_service", "SparkDriverService"),
+        ("driver.driver_service", "SparkDriverClient"),
+        ("driver.host_discovery", "SparkDriverHostDiscovery"),
+        ("driver.rsh", "rsh"),
+        ("runner", "_task_fn"),
+        ("task.gloo_exec_fn", "main"),
+        ("task.mpirun_exec_fn", "main"),
+        ("task.task_service", "SparkTaskService"),
+        ("task.task_service", "SparkTaskClient"),
+    ],
+)
+def test_services_of_the_original_can_be_imported_and_say_that_they_are_gone(module, name):
+    gone = getattr(importlib.import_module(f"horovod.spark.{module}"), name)
+
+    with pytest.raises(NotImplementedError, match=rf"horovod\.spark\.{module}\.{name} is not here"):
+        gone(0, key=b"")

@@ -1,0 +1,1 @@
+"""Names of the original's driver, which served tasks; see _gone."""
