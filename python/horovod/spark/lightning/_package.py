@@ -6,7 +6,8 @@ import importlib
 from typing import Any
 
 _NAMES = ("lightning.pytorch", "pytorch_lightning")
-_OLDEST = (1, 3, 8)
+MIN_PL_VERSION = "1.3.8"
+_OLDEST = tuple(map(int, MIN_PL_VERSION.split(".")))
 
 
 def packages() -> list[Any]:
@@ -20,7 +21,9 @@ def packages() -> list[Any]:
     usable = [package for package in found if _version(package) >= _OLDEST]
     if not usable:
         have = ", ".join(f"{each.__name__} {each.__version__}" for each in found) or "none"
-        message = f"horovod.spark.lightning needs lightning or pytorch_lightning >= 1.3.8, found {have}"
+        message = (
+            f"horovod.spark.lightning needs lightning or pytorch_lightning >= {MIN_PL_VERSION}, found {have}"
+        )
         raise RuntimeError(message)
     return usable
 

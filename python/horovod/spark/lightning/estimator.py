@@ -19,16 +19,30 @@ from horovod.spark.common._param_table import Row, to_bool, to_int, to_list, wit
 from horovod.spark.common._predict import Predictor
 from horovod.spark.common.backend import Backend
 from horovod.spark.common.estimator import HorovodEstimator, HorovodModel
+from horovod.spark.common.params import EstimatorParams
+from horovod.spark.common.serialization import as_text
 from horovod.spark.torch._losses import loss_functions
 from horovod.spark.torch._packing import load_checkpoint
 from horovod.spark.torch.estimator import TorchPredictor
 
-from ._package import is_lightning_module
+from ._package import MIN_PL_VERSION, is_lightning_module
 from .datamodule import PetastormDataModule
 from .legacy import to_lightning_module
 from .remote import LightningJob, train
 
+__all__ = ["MIN_PL_VERSION", "EstimatorParams", "TorchEstimator", "TorchModel"]
+
+_torch_param_serialize = as_text  # programs for the original import it from here
+
 _TRAINER_ARGS = ("accumulate_grad_batches", "gradient_clip_algorithm", "gradient_clip_val")
+# What our loop does not do, or does not show, whatever they say: training is the same.
+_TRAINER_ARGS_WITHOUT_EFFECT = (
+    "enable_model_summary",
+    "enable_progress_bar",
+    "num_sanity_val_steps",
+    "progress_bar_refresh_rate",
+    "weights_summary",
+)
 
 _ESTIMATOR_ROWS = (
     Row("input_shapes", "shape of each feature, -1 for the rows of a batch", None, to_list),
@@ -154,7 +168,8 @@ class TorchEstimator(HorovodEstimator):
         return self.getOrDefault(name) is not None
 
     def _check_trainer(self) -> None:
-        unknown = sorted(set(self.getTrainerArgs() or {}) - set(_TRAINER_ARGS))
+        known = {*_TRAINER_ARGS, *_TRAINER_ARGS_WITHOUT_EFFECT}
+        unknown = sorted(set(self.getTrainerArgs() or {}) - known)
         if unknown:
             message = (
                 f"trainer_args {unknown} are not known: the training loop is ours, and has {_TRAINER_ARGS}"
@@ -169,7 +184,7 @@ class TorchEstimator(HorovodEstimator):
             message = f"log_every_n_steps must be positive, got {self.getLogEveryNSteps()}"
             raise ValueError(message)
 
-    def _load_checkpoint(self, run_id: str) -> bytes:
+    def _read_checkpoint(self, run_id: str) -> bytes:
         return bytes(self.getStore().read(self.getStore().get_checkpoint_path(run_id)))
 
     def _module(self, features: list[str]) -> Any:
@@ -203,7 +218,7 @@ class TorchEstimator(HorovodEstimator):
         job = LightningJob(
             common=common,
             packed=cloudpickle.dumps((module, self.getCallbacks(), self.getLogger())),
-            checkpoint=self._load_checkpoint(run_id) if self._has_checkpoint(run_id) else None,
+            checkpoint=self._read_checkpoint(run_id) if self._has_checkpoint(run_id) else None,
             input_shapes=self.getInputShapes(),
             compression=self.getGradientCompression(),
             log_every_n_steps=self.getLogEveryNSteps(),

@@ -51,8 +51,11 @@ def to_lightning_module(
                 self(*[batch[name].float() for name in feature_cols]), labels, None
             )
             weights = batch[sample_weights_col] if sample_weights_col else None
-            value = loss(outputs, labels, weights)
+            value = self._calculate_loss(outputs, labels, weights)
             self.log(f"{stage}_loss", value)
             return value
+
+        def _calculate_loss(self, outputs: Any, labels: Any, sample_weights: Any = None) -> Any:
+            return loss(outputs, labels, sample_weights)
 
     return Wrapped()

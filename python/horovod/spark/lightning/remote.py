@@ -133,6 +133,7 @@ class _Training:
             self._publish(metrics["validation"])
             self._call("on_validation_end")
         self._call("on_train_epoch_end")
+        self._call("on_epoch_end")
         self._publish(self.steps_log.averages("epoch"))
         self._step_schedulers("epoch", epoch + 1)
         return metrics
@@ -144,6 +145,7 @@ class _Training:
 
     def _train_epoch(self, batches: Iterator[Mapping[str, Any]]) -> float:
         self.module.train()
+        self._call("on_epoch_start")
         self._call("on_train_epoch_start")
         outputs, total = [], torch.zeros(2, dtype=torch.float64)
         steps = self.common.steps(hvd.size(), round_up=False)
@@ -194,6 +196,7 @@ class _Training:
     def _validate(self, batches: Any) -> None:
         self.module.eval()
         self._call("on_validation_start")
+        self._call("on_epoch_start")
         self._call("on_validation_epoch_start")
         outputs = []
         with torch.no_grad():
@@ -206,6 +209,7 @@ class _Training:
             if _is_overridden(self.module, "validation_epoch_end"):
                 self.module.validation_epoch_end(outputs)
             self._call("on_validation_epoch_end")
+            self._call("on_epoch_end")  # of Lightning 1: at the end of both kinds of epochs
 
     def _step_schedulers(self, interval: str, count: int) -> None:
         for scheduled in self.schedulers:

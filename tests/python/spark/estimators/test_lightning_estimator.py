@@ -11,7 +11,7 @@ from packages import need
 
 lightning = need("lightning.pytorch", "spark")
 
-from lightning.pytorch.callbacks import EarlyStopping
+from lightning.pytorch.callbacks import Callback, EarlyStopping
 
 import horovod.torch as hvd
 from horovod.spark.lightning import TorchEstimator
@@ -128,6 +128,30 @@ def test_a_loss_that_is_not_a_number_ends_the_fit_if_it_is_asked_to(store, xor):
         _estimator(store, terminate_on_nan=True, **options).fit(xor)
 
     assert math.isnan(_estimator(store, **options).fit(xor).getHistory()[0]["train"]["loss"])
+
+
+class CountsEpochs(Callback):
+    """Written for Lightning 1, where both kinds of epochs called on_epoch_start and on_epoch_end."""
+
+    def __init__(self):
+        self.calls = []
+
+    def on_epoch_start(self, trainer, module):
+        self.calls.append("start")
+
+    def on_epoch_end(self, trainer, module):
+        self.calls.append("end")
+
+    def on_train_end(self, trainer, module):
+        assert self.calls == ["start", "start", "end", "end"] * 2
+
+
+def test_what_lightning_1_called_and_took_is_called_and_taken(store, xor):
+    options = {"callbacks": [CountsEpochs()], "trainer_args": {"num_sanity_val_steps": 0}}
+
+    model = _estimator(store, validation="held_out", epochs=2, **options).fit(xor)
+
+    assert len(model.getHistory()) == 2
 
 
 def test_a_plain_module_is_wrapped(store, xor):
