@@ -71,6 +71,8 @@ constexpr Range<double> kDecimalNotNegative{.least = 0};
 
 // The order is that of the enumerators.
 constexpr std::string_view kLogLevels[] = {"trace", "debug", "info", "warning", "error", "fatal"};
+// Common in scripts for the original, which took any other word for its default.
+constexpr std::string_view kFormerLogLevels[] = {"warn", "off"};
 constexpr std::string_view kProgressPolicies[] = {"auto", "waiter", "background"};
 constexpr std::string_view kControllers[] = {"auto", "native", "mpi", "gloo"};
 constexpr std::string_view kCpuOperations[] = {"auto", "native", "mpi", "gloo", "ccl"};
@@ -373,7 +375,10 @@ Result<Value> parse_value(const Row& row, const std::string& given) {
       break;
     }
     case Type::kChoice: {
-      HVD_TRY_ASSIGN(value.choice, parse_choice(given, row.choices));
+      const bool is_former =
+          row.choices.data() == kLogLevels && parse_choice(given, kFormerLogLevels).is_ok();
+      HVD_TRY_ASSIGN(value.choice,
+                     parse_choice(is_former ? row.default_value : given, row.choices));
       break;
     }
     case Type::kIntegerList: {

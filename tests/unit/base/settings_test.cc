@@ -126,6 +126,12 @@ TEST(Settings, LogLevelsMayBeInAnyCase) {
   }
 }
 
+TEST(Settings, LogLevelsThatTheOriginalDidNotKnowAndScriptsSetMeanTheDefaultAsThere) {
+  for (const char* text : {"WARN", "off"}) {
+    EXPECT_EQ(read_valid({{"HOROVOD_LOG_LEVEL", text}}).log_level, LogLevel::kWarning) << text;
+  }
+}
+
 TEST(Settings, ProgressPoliciesHaveTheirPublicCodes) {
   const std::pair<const char*, hvd_progress> rows[] = {{"auto", HVD_PROGRESS_AUTO},
                                                        {"waiter", HVD_PROGRESS_WAITER},
@@ -174,7 +180,7 @@ TEST(Settings, RefuseBadValuesByName) {
       {{{"HOROVOD_NUM_NCCL_STREAMS", "0"}},
        "HOROVOD_NUM_NCCL_STREAMS: expected an integer from 1 to 64, got '0'"},
       {{{"HOROVOD_SPIN_COUNT", "-2"}},
-       "HOROVOD_SPIN_COUNT: expected an integer of -1 or more, got '-2'"},
+       "HOROVOD_SPIN_COUNT: expected an integer from -1 to 1000000000, got '-2'"},
   };
   for (const auto& [variables, message] : rows) EXPECT_EQ(error_of(variables), message);
 }
