@@ -30,6 +30,7 @@ _LOG = logging.getLogger("horovod")
 _START_TIMEOUT_VARIABLE = "HOROVOD_SPARK_START_TIMEOUT"
 _START_SECONDS = 600
 _LOOK_SECONDS = 0.2
+_TOO_LATE = "Timed out waiting for Spark tasks to start"
 _CANCEL_SECONDS = 30.0
 
 
@@ -79,13 +80,15 @@ def launch(
 ) -> list[Any]:
     """Run a job; what the public functions share."""
     deadline = time.monotonic() + start_seconds
-    call = pickle_call(fn, args, kwargs)
+    # Old programs that try time-outs give None: that there is no room comes before that it is no function.
+    call = b"" if fn is None else pickle_call(fn, args, kwargs)
     session = find_session()
     size = session.parallelism() if num_proc is None else num_proc
     if size < 1:
         message = f"num_proc must be at least 1, got {size}"
         raise ValueError(message)
     wait_for_room(session, size, deadline)
+    call = call or pickle_call(fn, args, kwargs)
     if verbose >= 2:  # noqa: PLR2004 - the levels are numbers
         _LOG.info("horovod.spark.run: %d ranks as barrier tasks", size)
     job = Job.create()
@@ -112,18 +115,26 @@ def launch(
     return [pickle.loads(part) for part in join_parts(running.rows, size)]  # noqa: S301 - through Spark
 
 
+class NoRoomError(TimeoutException, RuntimeError):
+    """The application will never have enough slots: a time-out that need not be waited for."""
+
+
 def wait_for_room(session: Session, size: int, deadline: float, who: str = "horovod.spark.run") -> None:
     """Until there is room; RuntimeError at once if there will be none, TimeoutException at the deadline."""
     start = time.monotonic()
     while True:
-        decision = decide(size, session.room(), time.monotonic() - start)
+        room = session.room()
+        decision = decide(size, room, time.monotonic() - start)
         if decision.verdict is Verdict.GO:
             return
-        if decision.verdict is Verdict.REFUSE:
+        if decision.verdict is Verdict.REFUSE and room.has_dynamic_allocation:
             message = f"{who}: {decision.reason}"
             raise RuntimeError(message)
+        if decision.verdict is Verdict.REFUSE:
+            message = f"{_TOO_LATE}, which they never could: {who}: {decision.reason}"
+            raise NoRoomError(message)
         if time.monotonic() >= deadline:
-            message = f"Timed out waiting for Spark tasks to start: {decision.reason}"
+            message = f"{_TOO_LATE}: {decision.reason}"
             raise TimeoutException(message)
         time.sleep(_LOOK_SECONDS)
 
@@ -148,7 +159,7 @@ def _check_started(running: SparkJob, console: Console, size: int, start_seconds
     if ready >= size or (ready == 0 and (running.active_tasks() or 0) >= size):
         return
     message = (
-        f"Timed out waiting for Spark tasks to start: {ready} of {size} were ready after {start_seconds:g} "
+        f"{_TOO_LATE}: {ready} of {size} were ready after {start_seconds:g} "
         "seconds. Are there enough free slots, and can the executors reach this host?"
     )
     raise TimeoutException(message)

@@ -178,11 +178,14 @@ def test_an_interruption_ends_the_ranks():
     wait_for_ends(stdout.pids())
 
 
-def test_more_ranks_than_slots_are_refused_at_once():
+@pytest.mark.parametrize("function", [_place, None])
+@pytest.mark.parametrize("kind", [RuntimeError, TimeoutException])
+def test_more_ranks_than_slots_are_refused_at_once(function, kind):
     start = time.monotonic()
+    reason = "num_proc is 3, but the Spark application has 2 task slots"
 
-    with pytest.raises(RuntimeError, match="num_proc is 3, but the Spark application has 2 task slots"):
-        horovod.spark.run(_place, num_proc=3)
+    with pytest.raises(kind, match=f"^Timed out waiting for Spark tasks to start, .*{reason}"):
+        horovod.spark.run(function, num_proc=3)
 
     assert time.monotonic() - start < 10
 
