@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
+from horovod.runner.common.util import codec
 from horovod.spark.common.params import EstimatorParams, ModelParams
 from horovod.spark.common.store import Store
+from horovod.spark.keras import util as keras_util
 from horovod.spark.torch import TorchEstimator, TorchModel
+from horovod.spark.torch.estimator import _torch_param_serialize
 
 DEFAULTS = {
     "num_proc": None,
@@ -142,3 +148,23 @@ def test_a_copy_has_other_parameters(tmp_path):
 
     assert (changed.getEpochs(), estimator.getEpochs()) == (9, 3)
     assert changed.getModel() is estimator.getModel()
+
+
+def test_old_programs_get_parameters_as_text():
+    for name in (EstimatorParams.backend.name, EstimatorParams.store.name):
+        assert _torch_param_serialize(name, "of a session") is None
+    assert _torch_param_serialize("epochs", None) is None
+    assert codec.loads_base64(_torch_param_serialize("epochs", 3)) == 3
+
+    assert keras_util._serialize_param_value("store", "of a session", None, None) is None
+    assert keras_util._serialize_param_value("model", "a", str.upper, None) == "A"
+    assert keras_util._serialize_param_value("optimizer", "b", None, str.upper) == "B"
+    assert codec.loads_base64(keras_util._serialize_param_value("epochs", 3, None, None)) == 3
+
+
+def test_old_programs_make_compact_vectors_dense(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(convert_to_tensor=np.asarray))
+
+    dense = keras_util._custom_sparse_to_dense_fn()([2.0, 1.0, 3.0, 10.0, 30.0, 0.0, 0.0], 5)
+
+    assert dense.tolist() == [[0.0, 10.0, 0.0, 30.0, 0.0]]
