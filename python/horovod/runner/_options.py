@@ -36,6 +36,7 @@ _SWITCHES = {
     "use_mpi": "--mpi",
     "use_jsrun": "--jsrun",
     "tcp_flag": "--tcp",
+    "whole_hosts": "--whole-hosts",
 }
 
 _TUNABLE_VALUES = {

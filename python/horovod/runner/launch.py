@@ -21,6 +21,7 @@ from ._ssh_check import closed_hosts
 from .common.util import config_parser
 from .common.util.hosts import parse_host_files, parse_hosts_and_slots
 from .common.util.settings import Settings
+from .elastic import driver
 from .js_run import is_jsrun_installed, js_run
 from .mpi_run import mpi_run
 from .util import lsf, network
@@ -204,8 +205,12 @@ def _run_static(args: Any) -> list[Any] | None:
 
 
 def _run_elastic(args: Any) -> list[Any] | None:
-    # The launcher knows from the options that the job is elastic.
-    return _run_as_planned(args)
+    """The launcher knows from the options that the job is elastic; here it follows the original's rules."""
+    changes: dict[str, Any] = {"whole_hosts": True}
+    if args.elastic_timeout is None and "HOROVOD_ELASTIC_TIMEOUT" not in os.environ:
+        # Programs replace the number.
+        changes["elastic_timeout"] = driver.ELASTIC_TIMEOUT_SECS
+    return _run_as_planned(_changed(args, **changes))
 
 
 def _run(args: Any) -> list[Any] | None:

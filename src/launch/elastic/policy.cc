@@ -145,7 +145,7 @@ Actions Policy::on_end(const WorkerEnd& end, TimePoint now) {
     if (worker.unwanted.empty()) note_failure(worker, end, now);
     // Of one that we killed the reason is known already.
     if (!worker.is_dismissed) causes_.push_back(what);
-    if (limits_.whole_hosts && worker.unwanted.empty()) {
+    if (limits_.whole_hosts && worker.unwanted.empty() && !has_success_) {
       dismiss_host(worker.host, concat(what, ", and its host goes with it"), out);
     }
   }
@@ -166,7 +166,10 @@ void Policy::note_leaving(Worker& worker, Actions& out) {
 }
 
 void Policy::note_failure(Worker& worker, const WorkerEnd& end, TimePoint now) {
-  failed_code_ = end.exit_code == 0 ? 1 : end.exit_code;
+  // Of a host that goes as a whole, the one that failed counts.
+  if (!limits_.whole_hosts || !worker.is_dismissed) {
+    failed_code_ = end.exit_code == 0 ? 1 : end.exit_code;
+  }
   Host& host = hosts_[worker.host];
   const auto known = std::count_if(hosts_.begin(), hosts_.end(),
                                    [](const auto& entry) { return entry.second.slots > 0; });

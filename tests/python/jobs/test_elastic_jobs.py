@@ -158,6 +158,35 @@ def test_a_killed_worker_is_replaced_where_the_job_needs_it(tmp_path):
     assert "signal 9" in job.output, job.output
 
 
+def test_with_whole_hosts_a_failed_worker_takes_its_host_with_it(tmp_path):
+    hosts = "localhost:1\n127.0.0.1:2"
+
+    job = run_elastic(tmp_path, "raise", 1, "--min-np", "1", "--whole-hosts", hosts=hosts)
+
+    assert_ended_well(job, 1)
+    assert "new epoch 2 with 1 rank;" in job.output, job.output
+
+
+def test_with_whole_hosts_a_host_that_comes_is_told_at_once_and_waited_for(tmp_path):
+    hosts = "hosts=localhost:1\n127.0.0.1:1"
+
+    job = run_elastic(
+        tmp_path,
+        hosts,
+        2,
+        "--min-np",
+        "1",
+        "--whole-hosts",
+        "--elastic-timeout",
+        "1",
+        hosts="localhost:1",
+        size=1,
+    )
+
+    assert_ended_well(job, 2)
+    assert "new epoch 2 with 2 ranks" in job.output, job.output
+
+
 RESETS = """
 import sys
 from pathlib import Path

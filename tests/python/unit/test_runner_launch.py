@@ -13,6 +13,8 @@ from unittest import mock
 import pytest
 
 from horovod.runner import _HorovodArgs, launch, mpi_run
+from horovod.runner._options import option_words
+from horovod.runner.elastic import driver
 from horovod.runner.util.cache import Cache
 
 ANYTHING = (None, False, True)
@@ -212,6 +214,28 @@ def test_a_command_under_mpi_is_executed_with_the_options_as_variables() -> None
     assert words[2].startswith("mpirun --allow-run-as-root --tag-output -np 2 -H localhost:2 ")
     assert re.search(r"-x HOROVOD_CYCLE_TIME .*cmd$", words[2])
     assert environment["HOROVOD_CYCLE_TIME"] == "7.0"
+
+
+@pytest.mark.parametrize(
+    ("variable", "option", "expected"),
+    [(None, None, 7), (None, 20, 20), ("30", None, None), ("30", 20, 20)],
+)
+def test_an_elastic_job_follows_the_rules_of_the_original(
+    variable: str | None, option: int | None, expected: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "ELASTIC_TIMEOUT_SECS", 7)
+    monkeypatch.delenv("HOROVOD_ELASTIC_TIMEOUT", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("HOROVOD_ELASTIC_TIMEOUT", variable)
+    words = ["-np", "1", "--min-np", "1", *([] if option is None else ["--elastic-timeout", str(option)])]
+    args = launch.parse_args([*words, "true"])
+
+    with mock.patch.object(launch, "_run_as_planned") as run:
+        launch._run_elastic(args)
+
+    (planned,) = run.call_args.args
+    assert (planned.whole_hosts, planned.elastic_timeout) == (True, expected)
+    assert "--whole-hosts" in option_words(planned)
 
 
 def test_a_job_that_cannot_be_placed_is_refused_when_it_is_run() -> None:

@@ -262,7 +262,97 @@ TEST(ElasticPolicy, ObeysTheResetLimit) {
   job.ready({0});
 
   ASSERT_TRUE(job.end);
-  EXPECT_THAT(job.end->reason, HasSubstr("number of resets during elastic job exceeded limit: 1"));
+  EXPECT_THAT(job.end->reason,
+              HasSubstr("the number of resets during elastic job exceeded limit: 1"));
+}
+
+TEST(ElasticPolicy, WithWholeHostsAFailedWorkerTakesItsHostWithIt) {
+  Job job({.least = 1, .whole_hosts = true}, {{"a", 2}, {"b", 2}});
+  job.ready({0, 1, 2, 3});
+
+  job.ends(0, 1);
+  EXPECT_THAT(job.killed, ElementsAre(1));
+  job.ends(1, 137);
+  job.ready({2, 3});
+
+  EXPECT_THAT(job.world, ElementsAre(2, 3));
+  EXPECT_EQ(job.started.size(), 4u);
+}
+
+TEST(ElasticPolicy, WithWholeHostsAJobEndsWhenAWorkerOfEachHasFailed) {
+  Job job({.least = 1, .may_hosts_change = true, .whole_hosts = true}, {{"a", 2}, {"b", 2}});
+  job.ready({0, 1, 2, 3});
+
+  job.ends(0, 3);
+  job.ends(2, 3);
+  EXPECT_THAT(job.killed, ElementsAre(1, 3));
+  job.ends(1, 137);
+  job.ends(3, 137);
+
+  ASSERT_TRUE(job.end);
+  EXPECT_EQ(job.end->exit_code, 3) << "not that of those who were killed with them";
+}
+
+TEST(ElasticPolicy, WithWholeHostsAJobOnOneHostEndsWhenAWorkerFails) {
+  Job job({.least = 1, .whole_hosts = true}, {{"a", 2}});
+  job.ready({0, 1});
+
+  job.ends(1, 1);
+  job.ends(0, 137);
+
+  ASSERT_TRUE(job.end);
+  EXPECT_EQ(job.started.size(), 2u);
+}
+
+TEST(ElasticPolicy, WithWholeHostsTheRunningOnesPauseForThoseThatAreStarted) {
+  Job job({.least = 1, .may_hosts_change = true, .whole_hosts = true}, {{"a", 1}});
+  job.ready({0});
+
+  job.take(job.policy.on_hosts({{"a", 1}, {"b", 1}}, job.now));
+  EXPECT_EQ(job.news[0], 2u) << "told before the newcomer is ready";
+  job.ready({0});
+  EXPECT_EQ(job.policy.epoch(), 1u);
+  job.ready({1});
+
+  EXPECT_THAT(job.world, ElementsAre(0, 1));
+}
+
+TEST(ElasticPolicy, WithWholeHostsAStartThatTakesTooLongIsNotWaitedForAgain) {
+  Job job({.least = 1, .ready_time = seconds(5), .may_hosts_change = true, .whole_hosts = true},
+          {{"a", 1}});
+  job.ready({0});
+  job.take(job.policy.on_hosts({{"a", 1}, {"b", 1}}, job.now));
+  job.ready({0});
+
+  EXPECT_EQ(job.policy.wake_at(job.now), job.now + seconds(5));
+  job.pass(seconds(5));
+  EXPECT_EQ(job.policy.epoch(), 2u);
+  job.news.clear();
+  job.pass(seconds(5));
+  EXPECT_TRUE(job.news.empty());
+  job.ready({1});
+
+  EXPECT_EQ(job.news[0], 2u);
+}
+
+TEST(ElasticPolicy, WithWholeHostsTheTimeOutIsForSlotsAlone) {
+  Job job({.least = 4,
+           .first = 4,
+           .timeout = seconds(1),
+           .may_hosts_change = true,
+           .whole_hosts = true},
+          {{"a", 2}, {"b", 2}});
+  job.pass(seconds(30));
+  EXPECT_FALSE(job.end) << "they import";
+  job.ready({0, 1, 2, 3});
+  job.ends(0, 1);
+  job.ends(1, 137);
+  job.ready({2, 3});
+
+  EXPECT_FALSE(job.end);
+  job.pass(seconds(1));
+  ASSERT_TRUE(job.end);
+  EXPECT_THAT(job.end->reason, HasSubstr("only 2 of at least 4 workers came within 1 s"));
 }
 
 TEST(ElasticPolicy, KillsWhoeverDoesNotComeBack) {
@@ -657,6 +747,7 @@ TEST(ElasticPolicy, KeepsItsRulesWhateverHappens) {
                      .ready_time = seconds(3),
                      .cooldown = {.range = {{1, 4}}},
                      .may_hosts_change = true,
+                     .whole_hosts = seed % 5 == 0,
                      .seed = seed});
     game.play();
     ASSERT_FALSE(HasFailure());

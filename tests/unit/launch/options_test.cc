@@ -171,6 +171,7 @@ TEST(LaunchOptions, ReadsSshMpiAndElasticOptions) {
                               "--blacklist-cooldown-range",
                               "5",
                               "60",
+                              "--whole-hosts",
                               "--host-discovery-script",
                               "./d",
                               "true"});
@@ -189,6 +190,7 @@ TEST(LaunchOptions, ReadsSshMpiAndElasticOptions) {
   EXPECT_EQ(options->elastic.slots_per_host, 3);
   EXPECT_EQ(options->elastic.reset_limit, 0);
   EXPECT_EQ(options->elastic.cooldown_range, (std::pair<int32_t, int32_t>(5, 60)));
+  EXPECT_TRUE(options->elastic.whole_hosts);
 }
 
 TEST(LaunchOptions, InterfacesMayBeListedOrRepeated) {
