@@ -79,7 +79,8 @@ def _params(
         raise ValueError(message)
     if min_workers is not None and num_workers is not None:
         message = (
-            f"give min_workers ({min_workers}) for an elastic job or num_workers ({num_workers}), not both"
+            "Both `min_workers` and `num_workers` provided. "
+            f"Give min_workers ({min_workers}) for an elastic job or num_workers ({num_workers}), not both"
         )
         raise ValueError(message)
     if min_workers is not None and max_workers is not None and max_workers < min_workers:
@@ -156,6 +157,7 @@ class RayExecutor:
             override_discovery=override_discovery,
         )
         self.settings = settings
+        self.settings.elastic = params.elastic  # programs ask the settings which kind of job it is
         self.params = params
         self.adapter: Adapter | None = None
 

@@ -16,13 +16,14 @@ from .worker import BaseHorovodWorker
 
 def create_placement_group(
     resources_per_bundle: Mapping[str, float], num_bundles: int, pg_timeout: float, pg_strategy: str
-) -> Any:
-    """A placement group that is ready; TimeoutError if it does not become so, and then nothing is left."""
+) -> tuple[Any, list[dict[str, float]]]:
+    """A placement group that is ready, and its bundles; after a TimeoutError nothing is left of it."""
     check_capacity(
         "RayExecutor", num_bundles, resources_per_bundle, one_per_node=pg_strategy == "STRICT_SPREAD"
     )
     bundle = {name: amount for name, amount in resources_per_bundle.items() if amount > 0}
-    group = placement_group([dict(bundle) for _ in range(num_bundles)], strategy=pg_strategy)
+    bundles = [dict(bundle) for _ in range(num_bundles)]
+    group = placement_group(bundles, strategy=pg_strategy)
     try:
         ray.get(group.ready(), timeout=pg_timeout)
     except BaseException as error:
@@ -34,7 +35,7 @@ def create_placement_group(
             f"{pg_timeout:g} s; free are {ray.available_resources()} of {ray.cluster_resources()}"
         )
         raise TimeoutError(message) from None
-    return group
+    return group, bundles
 
 
 def _start_worker(params: BaseParams, group: Any, bundle_index: int, rank: int, size: int) -> Any:
@@ -75,7 +76,7 @@ class BaseStrategy:
         raise NotImplementedError
 
     def _create_group(self, bundle: Mapping[str, float], count: int, strategy: str) -> None:
-        self.placement_group = create_placement_group(bundle, count, self._seconds, strategy)
+        self.placement_group, _ = create_placement_group(bundle, count, self._seconds, strategy)
         self._owns_group = True
 
     def get_node_workers(self, workers: Sequence[Any]) -> list[Any]:

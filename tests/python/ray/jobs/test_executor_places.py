@@ -12,6 +12,7 @@ from horovod import __version__
 from horovod._cluster.versions import VersionMismatchError
 from horovod.ray import RayExecutor
 from horovod.ray._slots import NotEnoughSlotsError
+from horovod.ray.strategy import create_placement_group
 
 SETTINGS = RayExecutor.create_settings(timeout_s=120, placement_group_timeout_s=120)
 
@@ -21,6 +22,13 @@ def test_workers_see_the_gpus_of_their_node(make_executor):
     executor.start()
 
     assert executor.run(os.getenv, ["CUDA_VISIBLE_DEVICES"]) == ["0,1", "0,1"]
+
+
+def test_a_placement_group_comes_with_its_bundles(cluster):
+    group, bundles = create_placement_group({"CPU": 1, "GPU": 0}, 2, 60, "PACK")
+
+    assert bundles == group.bundle_specs == [{"CPU": 1}, {"CPU": 1}]
+    remove_placement_group(group)
 
 
 def test_more_workers_than_slots_are_refused_at_once(cluster):

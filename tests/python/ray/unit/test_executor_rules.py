@@ -29,7 +29,7 @@ def coordinator_of(*nodes):
     ("arguments", "text"),
     [
         ({"max_workers": 3}, "min_workers must be 1 or more"),
-        ({"min_workers": 1, "num_workers": 2}, "not both"),
+        ({"min_workers": 1, "num_workers": 2}, "Both `min_workers` and `num_workers` provided..*not both"),
         ({"min_workers": 3, "max_workers": 2}, r"max_workers must be min_workers \(3\) or more, got 2"),
         ({"num_workers": 1, "gpus_per_worker": 1}, "use_gpu is not set"),
         ({"num_workers": 1, "use_gpu": True, "gpus_per_worker": 0}, "must be 1 or more"),
@@ -38,6 +38,15 @@ def coordinator_of(*nodes):
 def test_parameters_that_contradict_each_other(arguments, text):
     with pytest.raises(ValueError, match=text):
         RayExecutor(MiniSettings(), **arguments)
+
+
+@pytest.mark.parametrize(("arguments", "elastic"), [({"min_workers": 1}, True), ({"num_workers": 1}, False)])
+def test_the_settings_say_whether_the_job_is_elastic(arguments, elastic):
+    settings = RayExecutor.create_settings()
+
+    RayExecutor(settings, **arguments)
+
+    assert settings.elastic is elastic
 
 
 def test_elastic_settings_become_limits():
