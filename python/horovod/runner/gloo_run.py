@@ -38,8 +38,9 @@ def gloo_run(
 
 
 def gloo_run_elastic(settings: Any, env: Mapping[str, str], command: Sequence[str]) -> None:
-    """The same with ElasticSettings, whose hosts a script or a FixedHosts names."""
-    run_settings("--gloo", settings, settings.nics, env, command, _discovery_words(settings.discovery))
+    """The same with ElasticSettings, whose hosts a script or a FixedHosts names; by the original's rules."""
+    words = ["--whole-hosts", *_discovery_words(settings.discovery)]
+    run_settings("--gloo", settings, settings.nics, env, command, words)
 
 
 def _discovery_words(discovery: Any) -> list[str]:

@@ -166,6 +166,7 @@ def test_settings_become_words_of_the_launcher():
         assert "--max-num-proc=4" in words
         assert "--reset-limit=3" in words
         assert "--blacklist-cooldown-range 1 2" in words
+        assert "--whole-hosts" in words
     assert "--host-discovery-script ./hosts.sh --slots-per-host 2 -- train" in said[0]
     assert "-H a:1,b:2 -- train" in said[1]
     with pytest.raises(ValueError, match="HostDiscoveryScript"):
