@@ -7,16 +7,21 @@ from typing import Any
 
 from ._slots import create_run_env_vars, create_slot_env_vars, launch_gloo
 from .common.util import network
+from .common.util.hosts import get_host_assignments, parse_hosts
 from .elastic.discovery import FixedHosts, HostDiscoveryScript
+from .http.http_server import RendezvousServer
 from .mpi_run import run_settings
 
 __all__ = [
+    "RendezvousServer",
     "create_run_env_vars",
     "create_slot_env_vars",
+    "get_host_assignments",
     "gloo_run",
     "gloo_run_elastic",
     "launch_gloo",
     "network",
+    "parse_hosts",
 ]
 
 

@@ -53,7 +53,7 @@ _SIGNS = (
 _ASK_VERSION = "mpirun --version"
 _TWO_DASHES_SINCE = 5  # the version of Open MPI
 
-_NOT_FOUND = (
+_MPI_NOT_FOUND_ERROR_MSG = (
     "horovod does not find an installed MPI.\n\n"
     "Install Open MPI, IBM Spectrum MPI, Intel MPI or MPICH so that mpirun is in PATH, "
     "or run the job without MPI (horovodrun --gloo)."
@@ -193,7 +193,7 @@ def mpi_run(
     require_dict(env)
     flags, binding, implementation = _get_mpi_implementation_flags(settings.tcp_flag, env=env)
     if flags is None or binding is None:
-        raise RuntimeError(_NOT_FOUND)
+        raise RuntimeError(_MPI_NOT_FOUND_ERROR_MSG)
     line = _mpi_line.mpirun_line(
         settings, nics, env, command, flags=flags, binding=binding, implementation=implementation
     )

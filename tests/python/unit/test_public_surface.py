@@ -22,6 +22,7 @@ MODULES = [
     "horovod.data",
     "horovod.runner",
     "horovod.runner.common.service.compute_service",
+    "horovod.runner.common.service.task_service",
     "horovod.runner.common.util.address",
     "horovod.runner.common.util.codec",
     "horovod.runner.common.util.config_parser",
