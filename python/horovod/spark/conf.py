@@ -1,28 +1,39 @@
 """Settings of Spark about failed tasks, executors and nodes, as pairs of name and value.
 
 Jobs of `horovod.spark.run` are barrier stages, which fail as a whole; programs set these for their own
-stages, and for elastic jobs.
+stages, and for elastic jobs. The names are those of the original; Spark since 3.1 passes over
+`spark.blacklist.*`, and has the same settings as `spark.excludeOnFailure.*`.
 """
 
 from __future__ import annotations
 
 Setting = tuple[str, str]
 
-SPARK_CONF_ALWAYS_RESTART_FAILED_TASK: Setting = ("spark.task.maxFailures", "2147483647")
+SPARK_CONF_MAX_INT = "2147483647"
+# For nodes: Spark does not start where a task may be tried as often on one node as it may fail at all.
+SPARK_CONF_MAX_INT_MINUS_ONE = "2147483646"
+
+SPARK_CONF_ALWAYS_RESTART_FAILED_TASK: Setting = ("spark.task.maxFailures", SPARK_CONF_MAX_INT)
 
 SPARK_CONF_BLACKLIST_DISABLED: Setting = ("spark.blacklist.enabled", "false")
 SPARK_CONF_BLACKLIST_ENABLED: Setting = ("spark.blacklist.enabled", "true")
 
 # Within a stage: how many failed tasks make an executor, or executors a node, unusable.
-SPARK_CONF_REUSE_FAILED_EXECUTOR: Setting = ("spark.blacklist.stage.maxFailedTasksPerExecutor", "2147483647")
+SPARK_CONF_REUSE_FAILED_EXECUTOR: Setting = (
+    "spark.blacklist.stage.maxFailedTasksPerExecutor",
+    SPARK_CONF_MAX_INT,
+)
 SPARK_CONF_DONT_REUSE_FAILED_EXECUTOR: Setting = ("spark.blacklist.stage.maxFailedTasksPerExecutor", "1")
-SPARK_CONF_REUSE_FAILING_NODE: Setting = ("spark.blacklist.stage.maxFailedExecutorsPerNode", "2147483647")
+SPARK_CONF_REUSE_FAILING_NODE: Setting = (
+    "spark.blacklist.stage.maxFailedExecutorsPerNode",
+    SPARK_CONF_MAX_INT_MINUS_ONE,
+)
 SPARK_CONF_DONT_REUSE_FAILING_NODE: Setting = ("spark.blacklist.stage.maxFailedExecutorsPerNode", "1")
 
 # How often one task may be tried on an executor, or on a node.
 SPARK_CONF_REUSE_EXECUTOR_ALWAYS_FOR_SAME_TASK: Setting = (
     "spark.blacklist.task.maxTaskAttemptsPerExecutor",
-    "2147483647",
+    SPARK_CONF_MAX_INT,
 )
 SPARK_CONF_REUSE_EXECUTOR_ONCE_FOR_SAME_TASK: Setting = (
     "spark.blacklist.task.maxTaskAttemptsPerExecutor",
@@ -34,7 +45,7 @@ SPARK_CONF_DONT_REUSE_EXECUTOR_FOR_SAME_TASK: Setting = (
 )
 SPARK_CONF_REUSE_NODE_ALWAYS_FOR_SAME_TASK: Setting = (
     "spark.blacklist.task.maxTaskAttemptsPerNode",
-    "2147483647",
+    SPARK_CONF_MAX_INT_MINUS_ONE,
 )
 SPARK_CONF_REUSE_NODE_ONCE_FOR_SAME_TASK: Setting = ("spark.blacklist.task.maxTaskAttemptsPerNode", "2")
 SPARK_CONF_DONT_REUSE_NODE_FOR_SAME_TASK: Setting = ("spark.blacklist.task.maxTaskAttemptsPerNode", "1")
@@ -42,7 +53,7 @@ SPARK_CONF_DONT_REUSE_NODE_FOR_SAME_TASK: Setting = ("spark.blacklist.task.maxTa
 # In the whole application.
 SPARK_CONF_REUSE_FAILED_EXECUTOR_IN_APP: Setting = (
     "spark.blacklist.application.maxFailedTasksPerExecutor",
-    "2147483647",
+    SPARK_CONF_MAX_INT,
 )
 SPARK_CONF_DONT_REUSE_FAILED_EXECUTOR_IN_APP: Setting = (
     "spark.blacklist.application.maxFailedTasksPerExecutor",
@@ -50,7 +61,7 @@ SPARK_CONF_DONT_REUSE_FAILED_EXECUTOR_IN_APP: Setting = (
 )
 SPARK_CONF_REUSE_FAILING_NODE_IN_APP: Setting = (
     "spark.blacklist.application.maxFailedExecutorsPerNode",
-    "2147483647",
+    SPARK_CONF_MAX_INT,
 )
 SPARK_CONF_DONT_REUSE_FAILING_NODE_IN_APP: Setting = (
     "spark.blacklist.application.maxFailedExecutorsPerNode",

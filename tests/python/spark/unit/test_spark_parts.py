@@ -8,6 +8,7 @@ from packages import need
 
 import horovod.spark
 from horovod._cluster.failures import Failure
+from horovod.spark import conf
 from horovod.spark._barrier import REFUSAL, join_parts
 from horovod.spark._failure_text import find_failures, find_refusal, from_json, to_json, to_text
 from horovod.spark._frames import Kind, read_frame, write_frame
@@ -86,6 +87,18 @@ def test_devices_come_from_the_task(monkeypatch):
     assert get_available_devices() == []
     monkeypatch.setenv("HOROVOD_SPARK_DEVICES", "0,3")
     assert get_available_devices() == ["0", "3"]
+
+
+def test_settings_of_spark_go_together():
+    """Spark does not start if a task may be tried as often on one node as it may fail at all."""
+    settings = dict(
+        [conf.SPARK_CONF_ALWAYS_RESTART_FAILED_TASK, conf.SPARK_CONF_REUSE_NODE_ALWAYS_FOR_SAME_TASK]
+    )
+
+    assert int(settings["spark.blacklist.task.maxTaskAttemptsPerNode"]) < int(
+        settings["spark.task.maxFailures"]
+    )
+    assert set(settings) < set(conf.SPARK_CONF_DEFAULT_VALUES)
 
 
 def test_bad_arguments(monkeypatch):
