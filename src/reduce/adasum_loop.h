@@ -2,6 +2,8 @@
 // Internal linkage (see half.h). Pure; any thread.
 #pragma once
 
+#include <cfloat>
+
 #include "reduce/vector.h"
 
 namespace hvd {
@@ -68,6 +70,18 @@ void combine_loop(char* a, const char* b, size_t count, Float ca, Float cb) {
   for (; i < count; ++i) {
     const size_t at = i * sizeof(Float);
     store_as(a + at, load_as<Float>(a + at) * ca + load_as<Float>(b + at) * cb);
+  }
+}
+
+[[maybe_unused]] inline bool fits_float(double weight) { return __builtin_fabs(weight) <= FLT_MAX; }
+
+// float32 vectors whose lengths differ so much that a weight exceeds float32, the result does not.
+[[maybe_unused]] inline void combine_widely(char* a, const char* b, size_t count, double ca,
+                                            double cb) {
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = i * sizeof(float);
+    const double x = load_as<float>(a + at), y = load_as<float>(b + at);
+    store_as(a + at, static_cast<float>(x * ca + y * cb));
   }
 }
 

@@ -142,6 +142,7 @@ void combine(DType dtype, void* a, const void* b, size_t count, double ca, doubl
   char* x = static_cast<char*>(a);
   const char* y = static_cast<const char*>(b);
   if (dtype == DType::kFloat32) {
+    if (!fits_float(ca) || !fits_float(cb)) return combine_widely(x, y, count, ca, cb);
     return combine_loop<Isa, float>(x, y, count, static_cast<float>(ca), static_cast<float>(cb));
   }
   combine_loop<Isa, double>(x, y, count, ca, cb);

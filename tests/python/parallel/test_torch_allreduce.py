@@ -182,6 +182,16 @@ def test_adasum_of_orthogonal_tensors_is_the_sum(rank: int, size: int) -> None:
     torch.testing.assert_close(result, torch.arange(1.0, size + 1))
 
 
+@pytest.mark.disagreement
+def test_adasum_of_parallel_tensors_of_very_different_lengths_is_their_mean(rank: int, size: int) -> None:
+    direction = torch.linspace(-1, 1, 1000)
+    lengths = [1e-24, 1e19, *[0.0] * (size - 2)]
+
+    result = hvd.allreduce(direction * lengths[rank], op=hvd.Adasum)
+
+    torch.testing.assert_close(result, direction * (1e19 / 2))
+
+
 def test_large_tensor(rank: int) -> None:
     count = 3_000_017
     tensor = torch.arange(count, dtype=torch.float32).remainder_(97).add_(rank)
