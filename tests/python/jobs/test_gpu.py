@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import uuid
@@ -11,22 +10,22 @@ from pathlib import Path
 
 import pytest
 from job import Ended, clean_environment, horovodrun, run
-
-ROOT = Path(__file__).resolve().parents[3]
-STANDINS = ROOT / "tests" / "standins"
-BUILT = ROOT / "build" / "release" / "standins"
-KINDS = ("ALLREDUCE", "ALLGATHER", "BROADCAST", "ALLTOALL", "REDUCESCATTER", "ADASUM", "ERROR")
-LIMIT_SECONDS = 240  # some 10 on a quiet machine
-
-pytestmark = pytest.mark.skipif(
-    not (BUILT / "libcuda_standin.so").exists(), reason="the stand-ins are not built: ./dev build"
+from standins import (
+    BUILT,
+    LIMIT_SECONDS,
+    PROGRAMS,
+    activities,
+    make_torch_backend,
+    needs_standins,
+    standin_variables,
 )
+
+pytestmark = needs_standins
 
 
 @pytest.fixture(scope="module", autouse=True)
 def torch_backend() -> None:
-    """Make the CUDA backend for the CPU build of torch: every rank loads it."""
-    subprocess.run([sys.executable, str(STANDINS / "torch_cuda.py")], check=True, timeout=LIMIT_SECONDS)
+    make_torch_backend()
 
 
 def gpu_job(
@@ -38,28 +37,12 @@ def gpu_job(
 ) -> Ended:
     """Run a program of the folder gpu on stand-in GPUs, one for each rank."""
     return run(
-        [horovodrun(), *launch, sys.executable, str(Path(__file__).parent / "gpu" / program), *words],
+        [horovodrun(), *launch, sys.executable, str(PROGRAMS / program), *words],
         LIMIT_SECONDS,
-        PYTHONPATH=str(STANDINS),
-        HOROVOD_CUDA_LIB=str(BUILT / "libcuda_standin.so"),
-        HOROVOD_NCCL_LIB=str(BUILT / nccl),
         STANDIN_DEVICES="4",
+        **standin_variables(nccl),
         **variables,
     )
-
-
-def activities(timeline: Path) -> list[list[str]]:
-    """Return what the timeline says of each operation: its kind, then its activities, one after the other."""
-    operations: list[list[str]] = []
-    current: dict[int, list[str]] = {}
-    for event in json.loads(timeline.read_text()):
-        if event["ph"] != "B" or event["name"].startswith("NEGOTIATE_"):
-            continue
-        if event["name"] in KINDS:
-            current[event["pid"]] = []
-            operations.append(current[event["pid"]])
-        current[event["pid"]].append(event["name"])
-    return operations
 
 
 def test_every_operation_runs_by_nccl(tmp_path: Path) -> None:
@@ -165,16 +148,14 @@ def test_the_dead_rank_is_named_though_nccl_complains_first(tmp_path: Path) -> N
 def expect_that_a_death_is_told(**variables: str) -> None:
     # Without a launcher, which would end the survivor before it says what it was told.
     common = {
-        "PYTHONPATH": str(STANDINS),
-        "HOROVOD_CUDA_LIB": str(BUILT / "libcuda_standin.so"),
-        "HOROVOD_NCCL_LIB": str(BUILT / "libnccl_standin.so"),
+        **standin_variables(),
         "HOROVOD_SIZE": "2",
         "HOROVOD_LOCAL_SIZE": "2",
         "HOROVOD_JOB_ID": f"gpu-death-{uuid.uuid4().hex}",
         "HOROVOD_GLOO_TIMEOUT_SECONDS": "120",
         **variables,
     }
-    command = [sys.executable, str(Path(__file__).parent / "gpu" / "death.py")]
+    command = [sys.executable, str(PROGRAMS / "death.py")]
     ranks = [
         subprocess.Popen(
             command,
