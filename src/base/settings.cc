@@ -311,14 +311,17 @@ constexpr Row kGpuRows[] = {
          "makes "
          "the stream wait, not the process.",
          [](Settings& s, const Value& v) { s.async_completion = v.on; }),
+    flag("HOROVOD_HIERARCHICAL_ALLREDUCE",
+         "Sums of GPU tensors by NCCL inside hosts alone, by our own collectives between them."),
+    flag("HOROVOD_TORUS_ALLREDUCE",
+         "Reductions of GPU tensors in levels: NCCL inside hosts, then among members with the same "
+         "place in their hosts."),
     text("HOROVOD_CUDA_LIB", "File of the GPU driver, instead of libcuda.so.1."),
     text("HOROVOD_NCCL_LIB", "File of NCCL, instead of the libnccl.so.2 that is loaded or found."),
 };
 
 // Knobs of the original that change nothing here. Scripts that set them keep working, and a typo in
 // them is still found. The launcher says of their options what they are.
-constexpr const char* kLevels =
-    "No effect: levels are chosen from the topology, and for GPU tensors by NCCL.";
 constexpr Row kIgnoredRows[] = {
     integer("HOROVOD_FUSION_THRESHOLD", kNotNegative, "134217728",
             "Size of the original's fusion buffer (option: in MiB). No effect: tensors are never "
@@ -329,9 +332,7 @@ constexpr Row kIgnoredRows[] = {
         "Milliseconds between two cycles of the original; operations are agreed on when they come, "
         "so it never delays one.",
         [](Settings& s, const Value& v) { s.cycle_time_ms = v.decimal; }),
-    flag("HOROVOD_HIERARCHICAL_ALLREDUCE", kLevels),
-    flag("HOROVOD_HIERARCHICAL_ALLGATHER", kLevels),
-    flag("HOROVOD_TORUS_ALLREDUCE", kLevels),
+    flag("HOROVOD_HIERARCHICAL_ALLGATHER", "No effect: levels are chosen from the topology."),
     on_off("HOROVOD_DISABLE_NVTX_RANGES", "0", "No effect: NVTX is not used."),
     integer("HOROVOD_ADASUM_MPI_CHUNK_SIZE", kNotNegative, "1073741824",
             "No effect: Adasum does not send through MPI."),

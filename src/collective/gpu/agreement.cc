@@ -48,6 +48,7 @@ Facts own_facts(int device, bool makes_id) {
   char host[sizeof facts.host] = {};
   (void)::gethostname(host, sizeof host - 1);
   put_text(facts.host, host);
+  facts.asks = asked_levels(process_environment());
   facts.protects_all = process_environment()("HOROVOD_TLS").value_or("0") == "0" ? 0 : 1;
   const auto driver = device::Driver::get();
   const auto bus = !driver ? Result<std::string>(driver.status()) : (*driver)->bus_id(device);
@@ -74,12 +75,6 @@ Facts own_facts(int device, bool makes_id) {
 }
 
 namespace {
-
-bool span_hosts(std::span<const Facts> facts) {
-  return std::any_of(facts.begin(), facts.end(), [&](const Facts& other) {
-    return text_of(other.host) != text_of(facts[0].host);
-  });
-}
 
 bool anybody_protects_all(std::span<const Facts> facts) {
   return std::any_of(facts.begin(), facts.end(),
@@ -120,27 +115,91 @@ std::string shared_device(std::span<const Facts> facts) {
 
 }  // namespace
 
-Decision decide(std::span<const Facts> facts) {
-  if (span_hosts(facts) && anybody_protects_all(facts))
-    return {false, {}, "HOROVOD_TLS=1 protects all that travels between hosts, which NCCL cannot"};
-  std::string missing = missing_library(facts), shared = shared_device(facts);
-  const std::string_view between = missing.empty() || shared.empty() ? "" : ". Besides, ";
+HostMembers members_by_host(std::span<const Facts> facts) {
+  HostMembers hosts;
+  for (size_t member = 0; member < facts.size(); ++member) {
+    const auto is_here = [&](const std::vector<int>& host) {
+      return text_of(facts[static_cast<size_t>(host[0])].host) == text_of(facts[member].host);
+    };
+    const auto found = std::find_if(hosts.begin(), hosts.end(), is_here);
+    auto& host = found == hosts.end() ? hosts.emplace_back() : *found;
+    host.push_back(static_cast<int>(member));
+  }
+  return hosts;
+}
+
+namespace {
+
+// What stands against levels; empty: nothing.
+std::string why_one_stage(std::span<const Facts> facts, const HostMembers& hosts) {
+  if (hosts.size() == 1) return "all members are on one host";
+  const size_t count = hosts[0].size();
+  for (const auto& host : hosts) {
+    if (host.size() == count) continue;
+    const auto name_of = [&](const auto& one) {
+      return text_of(facts[static_cast<size_t>(one[0])].host);
+    };
+    return concat("hosts need as many members each, and ", name_of(hosts[0]), " has ", count, ", ",
+                  name_of(host), " ", host.size());
+  }
+  return count == 1 ? "each host has one member" : "";
+}
+
+void choose_levels(std::span<const Facts> facts, const HostMembers& hosts, Decision& decision) {
+  int32_t asked = 0;
+  for (const Facts& member : facts) asked |= member.asks;
+  const bool hierarchical = (asked & kAsksHierarchical) != 0, torus = (asked & kAsksTorus) != 0;
+  if (!hierarchical && !torus) return;
+  const std::string why = why_one_stage(facts, hosts);
+  if (!why.empty()) {
+    decision.without_levels = concat(
+        hierarchical ? "HOROVOD_HIERARCHICAL_ALLREDUCE" : "", hierarchical && torus ? ", " : "",
+        torus ? "HOROVOD_TORUS_ALLREDUCE" : "", ": no effect on GPU tensors: ", why);
+  } else if (torus && (decision.may_leave_host || !hierarchical)) {
+    decision.levels = Levels::kTorus;
+  } else {
+    decision.levels = Levels::kHierarchical;
+  }
+}
+
+Abilities common_abilities(std::span<const Facts> facts) {
   Abilities abilities{.has_kernels = true, .packs = true};
   for (const Facts& member : facts) {
     abilities.has_kernels = abilities.has_kernels && (member.abilities & kHasKernels) != 0;
     abilities.packs = abilities.packs && (member.abilities & kPacks) != 0;
   }
-  return {missing.empty() && shared.empty(), abilities, concat(missing, between, shared)};
+  return abilities;
 }
 
-std::string settings_about_levels(const Environment& environment) {
-  std::string names;
-  for (const char* name : {"HOROVOD_HIERARCHICAL_ALLREDUCE", "HOROVOD_HIERARCHICAL_ALLGATHER",
-                           "HOROVOD_TORUS_ALLREDUCE"}) {
-    const auto number = parse_integer(environment(name).value_or("0"));
-    if (number && *number > 0) names += concat(names.empty() ? "" : ", ", name);
+}  // namespace
+
+Decision decide(std::span<const Facts> facts) {
+  const HostMembers hosts = members_by_host(facts);
+  Decision decision;
+  decision.abilities = common_abilities(facts);
+  decision.may_leave_host = hosts.size() == 1 || !anybody_protects_all(facts);
+  choose_levels(facts, hosts, decision);
+  if (!decision.may_leave_host && decision.levels != Levels::kHierarchical) {
+    decision.reason =
+        "HOROVOD_TLS=1 protects all that travels between hosts, which NCCL cannot. With equal "
+        "numbers of GPUs on all hosts, HOROVOD_HIERARCHICAL_ALLREDUCE=1 uses it inside of them";
+    return decision;
   }
-  return names;
+  std::string missing = missing_library(facts), shared = shared_device(facts);
+  const std::string_view between = missing.empty() || shared.empty() ? "" : ". Besides, ";
+  decision.use_nccl = missing.empty() && shared.empty();
+  decision.reason = concat(missing, between, shared);
+  return decision;
+}
+
+int32_t asked_levels(const Environment& environment) {
+  const auto asked = [&](const char* name, int32_t bit) {
+    const auto number = parse_integer(environment(name).value_or("0"));
+    return number && *number > 0 ? bit : 0;
+  };
+  return asked("HOROVOD_HIERARCHICAL_ALLREDUCE", kAsksHierarchical) |
+         asked("HOROVOD_TORUS_ALLREDUCE", kAsksTorus) |
+         asked("HOROVOD_HIERARCHICAL_ALLGATHER", kAsksGather);
 }
 
 }  // namespace hvd::collective::gpu

@@ -22,11 +22,21 @@ struct Facts {
   NcclId id{};               // of the first member: where the communicator meets
   int32_t protects_all = 0;  // HOROVOD_TLS=1
   int32_t abilities = 0;     // kHasKernels, kPacks
-  char why[152] = {};        // it has no NCCL
+  int32_t asks = 0;          // for levels: kAsks...
+  char why[148] = {};        // it has no NCCL
 };
 static_assert(sizeof(Facts) == 384);
 inline constexpr int32_t kHasKernels = 1;  // our own can be loaded
 inline constexpr int32_t kPacks = 2;       // HOROVOD_BATCH_D2D_MEMCOPIES
+inline constexpr int32_t kAsksHierarchical = 1;
+inline constexpr int32_t kAsksTorus = 2;
+inline constexpr int32_t kAsksGather = 4;  // HOROVOD_HIERARCHICAL_ALLGATHER
+
+// Where levels have been agreed on, a second round: the ids of those that lead.
+struct LevelIds {
+  NcclId host{};    // of the first member of a host
+  NcclId across{};  // of the members of the first host
+};
 
 // What this process has. `device` is -1 on a member without a device of its own (it has joined).
 Facts own_facts(int device, bool makes_id);
@@ -35,10 +45,15 @@ struct Decision {
   bool use_nccl = false;
   Abilities abilities;  // of all members
   std::string reason;   // why not
+  // Levels count for all if one member asks for them, and the hosts allow it.
+  Levels levels = Levels::kNone;
+  std::string without_levels;  // why not, though they were asked for; else empty
+  bool may_leave_host = true;  // by NCCL; if not, what has no levels goes through host memory
 };
 Decision decide(std::span<const Facts> facts);
+HostMembers members_by_host(std::span<const Facts> facts);
 
-// The settings that ask for levels and are on, which NCCL does not learn of: "A, B"; empty: none.
-std::string settings_about_levels(const Environment& environment);
+// The settings about levels that are on.
+int32_t asked_levels(const Environment& environment);
 
 }  // namespace hvd::collective::gpu

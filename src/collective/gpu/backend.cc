@@ -27,9 +27,7 @@ GpuBackend::GpuBackend(shared_memory::Link& link, const Options& options,
 GpuBackend::~GpuBackend() {
   waker_->forget_job();
   // Not destroyed: that may wait for members which are still at work.
-  for (auto& [key, route] : routes_) {
-    if (route.comm) route.comm->abort();
-  }
+  for (auto& [key, route] : routes_) route.comms.abort();
 }
 
 const Capabilities& GpuBackend::capabilities() const {
@@ -73,9 +71,22 @@ bool GpuBackend::must_poll() const {
                               [](const Entry& entry) { return entry.is_launching; });
 }
 
-bool GpuBackend::is_staging() const {
+bool GpuBackend::Entry::uses_lane() const {
+  if (is_over) return false;
+  return staging != nullptr ||
+         std::any_of(stages.begin() + static_cast<std::ptrdiff_t>(stage), stages.end(),
+                     [](const Stage& later) { return later.reach == Reach::kHostMemory; });
+}
+
+bool GpuBackend::is_lane_taken() const {
   return std::any_of(entries_.begin(), entries_.end(),
-                     [](const Entry& entry) { return entry.staging != nullptr && !entry.is_over; });
+                     [](const Entry& entry) { return entry.uses_lane(); });
+}
+
+// Members launch in the same order: all stages of a work before the next work.
+bool GpuBackend::may_launch() const {
+  return std::all_of(entries_.begin(), entries_.end(),
+                     [](const Entry& entry) { return entry.is_launched(); });
 }
 
 void GpuBackend::fail(const Status& status) {
@@ -118,6 +129,18 @@ bool moves_objects(const Work& work) {
 
 }  // namespace
 
+// How it goes by NCCL; nothing: not at all.
+std::optional<Levels> GpuBackend::levels_of(const Work& work, const Route& route) const {
+  if (route.state != Route::State::kNccl) return std::nullopt;
+  const Decision& known = route.decision;
+  const auto may_go = [&](Levels levels) {
+    return can_launch(work, options_.size, known.abilities, levels);
+  };
+  if (known.levels != Levels::kNone && may_go(known.levels)) return known.levels;
+  if (known.may_leave_host && may_go(Levels::kNone)) return Levels::kNone;
+  return std::nullopt;
+}
+
 // False: not yet.
 bool GpuBackend::begins(Work& work, bool& moved) {
   const auto begin = [&](const Status& status) {
@@ -130,13 +153,14 @@ bool GpuBackend::begins(Work& work, bool& moved) {
   if (may_use_nccl) {
     Route& route = route_of(work);
     if (!settle(route, work, moved)) return false;
-    if (route.state == Route::State::kNccl && can_launch(work, options_.size, route.abilities)) {
-      if (must_poll()) return false;  // a launch before this one is not through
+    const auto levels = levels_of(work, route);
+    if (levels) {
+      if (!may_launch()) return false;
       ++nccl_works_;
-      return begin(begin_nccl(work, route));
+      return begin(begin_nccl(work, route, *levels));
     }
   }
-  if (is_staging()) return false;
+  if (is_lane_taken()) return false;
   if (may_use_nccl) ++nccl_works_;
   return begin(begin_staging(work));
 }
@@ -160,29 +184,6 @@ Result<GpuBackend::Streams*> GpuBackend::streams_of(int device) {
   return &streams_.emplace(device, std::move(made)).first->second;
 }
 
-// Moves an entry on, if its stream has.
-Status GpuBackend::look_at(Entry& entry, bool& moved) {
-  if (entry.is_over) return Status::ok();
-  HVD_TRY_ASSIGN(const device::Current current, device::Current::enter(device_of(*entry.work)));
-  if (entry.staging != nullptr) {
-    const Progress progress = entry.staging->advance();
-    HVD_TRY(entry.staging->status());
-    entry.is_over = progress == Progress::kDone;
-    moved = moved || progress != Progress::kBlocked;
-    return Status::ok();
-  }
-  HVD_TRY_ASSIGN(const bool is_launched, entry.route->comm->is_ready());
-  if (!is_launched) return Status::ok();
-  if (entry.is_launching) {
-    HVD_TRY(note_launched(entry));
-    moved = true;
-    if (entry.is_over) return Status::ok();
-  }
-  HVD_TRY_ASSIGN(entry.is_over, entry.done.is_over());
-  moved = moved || entry.is_over;
-  return Status::ok();
-}
-
 void GpuBackend::report(std::vector<Work*>& done, bool& moved) {
   while (!entries_.empty() && entries_.front().is_over) {
     done.push_back(entries_.front().work);
@@ -193,9 +194,7 @@ void GpuBackend::report(std::vector<Work*>& done, bool& moved) {
 
 void GpuBackend::abandon() {
   lane_.abandon();
-  for (auto& [key, route] : routes_) {
-    if (route.comm) route.comm->abort();
-  }
+  for (auto& [key, route] : routes_) route.comms.abort();
   // What was queued still touches memory of works: wait for it, but not for ever.
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   for (const auto& [device, streams] : streams_) {

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "collective/backend.h"
 #include "collective/gpu/agreement.h"
-#include "collective/gpu/communicator.h"
+#include "collective/gpu/communicators.h"
 #include "collective/gpu/host_lane.h"
 #include "collective/gpu/options.h"
 #include "collective/gpu/staging.h"
@@ -48,13 +48,16 @@ class GpuBackend final : public Backend {
  private:
   // The way for one list of devices, found with its first work.
   struct Route {
-    enum class State { kFresh, kAsking, kMeeting, kNccl, kStaging };
+    enum class State { kFresh, kAsking, kNaming, kMeeting, kNccl, kStaging };
     State state = State::kFresh;
     Facts mine;
     std::vector<Facts> facts;
-    Work question;  // everybody's facts to everybody
-    std::optional<Communicator> comm;
-    Abilities abilities;
+    LevelIds my_ids;
+    std::vector<LevelIds> ids;
+    Work question;  // what each member says, to everybody
+    Decision decision;
+    Layout layout;
+    Communicators comms;
   };
   using RouteKey = std::pair<std::vector<int32_t>, int>;  // devices by member, number of the stream
 
@@ -62,13 +65,20 @@ class GpuBackend final : public Backend {
   struct Entry {
     Work* work = nullptr;
     bool is_over = false;
-    std::unique_ptr<Staging> staging;  // or by NCCL:
+    std::unique_ptr<Staging> staging;  // of the work, or of a stage; or by NCCL:
     Route* route = nullptr;
     const device::Stream* stream = nullptr;
     LaunchPlan plan;
+    std::vector<Stage> stages;
+    size_t stage = 0;  // that is next, or goes through host memory now
     bool is_launching = false;
+    Work middle;  // the stage through host memory
     device::Event done;
     StreamScratch* scratch = nullptr;
+
+    bool is_launched() const { return !is_launching && stage == stages.size(); }
+    // It does, or will.
+    bool uses_lane() const;
   };
 
   struct Streams {
@@ -86,20 +96,29 @@ class GpuBackend final : public Backend {
   bool settle(Route& route, const Work& work, bool& moved) HVD_REQUIRES(engine_role);
   Status ask(Route& route, const Work& work) HVD_REQUIRES(engine_role);
   Status answer(Route& route, const Work& work) HVD_REQUIRES(engine_role);
-  void say_who_chooses_levels() HVD_REQUIRES(engine_role);
+  Status ask_ids(Route& route, const Work& work) HVD_REQUIRES(engine_role);
+  Status note_ids(Route& route, const Work& work);
+  Status exchange(Route& route, const Work& work, const void* mine, void* all, uint64_t bytes)
+      HVD_REQUIRES(engine_role);
+  void say_about_levels(const Route& route) HVD_REQUIRES(engine_role);
+  std::optional<Levels> levels_of(const Work& work, const Route& route) const;
   Status begin_staging(Work& work);
-  Status begin_nccl(Work& work, Route& route) HVD_REQUIRES(engine_role);
+  Status begin_nccl(Work& work, Route& route, Levels levels) HVD_REQUIRES(engine_role);
   Status replace_missing(Entry& entry, std::vector<Call>& calls) HVD_REQUIRES(engine_role);
   Status copy_overlapping(Entry& entry, Work& work) HVD_REQUIRES(engine_role);
   Status run_kernels(const Entry& entry, const std::vector<KernelStep>& steps);
-  Status launch(Entry& entry) HVD_REQUIRES(engine_role);
+  Status prepare(Entry& entry) HVD_REQUIRES(engine_role);
+  Status go_on(Entry& entry) HVD_REQUIRES(engine_role);
+  Status begin_middle(Entry& entry) HVD_REQUIRES(engine_role);
+  Status look_at_staging(Entry& entry, bool& moved) HVD_REQUIRES(engine_role);
   Status note_launched(Entry& entry);
   Status look_at(Entry& entry, bool& moved) HVD_REQUIRES(engine_role);
   void report(std::vector<Work*>& done, bool& moved);
   Result<Streams*> streams_of(int device);
   int device_of(const Work& work);
   void fail(const Status& status);
-  bool is_staging() const;
+  bool is_lane_taken() const;
+  bool may_launch() const;
 
   shared_memory::Link& link_;
   const Options options_;

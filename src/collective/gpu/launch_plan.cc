@@ -69,12 +69,30 @@ std::optional<Recipe> converted_recipe(const Numeric& n, int size) {
                 .post = Scale{}};
 }
 
-std::optional<Recipe> recipe_of(const Numeric& n, int size, const Abilities& abilities) {
+std::optional<Recipe> recipe_in_one(const Numeric& n, int size, const Abilities& abilities) {
   const auto direct = reduction_of(n, size);
   if (direct && (is_exact(n) || !abilities.has_kernels))
     return Recipe{.reduction = *direct, .dtype = n.dtype};
   if (!abilities.has_kernels) return std::nullopt;
   return n.slot_dtype == n.dtype ? scaled_recipe(n, size) : converted_recipe(n, size);
+}
+
+// NCCL divides by the members of one communicator: with levels, averages are sums with a factor.
+std::optional<Recipe> recipe_of(const Numeric& n, int size, const Abilities& abilities,
+                                Levels levels) {
+  auto recipe = recipe_in_one(n, size, abilities);
+  if (!recipe || levels == Levels::kNone) return recipe;
+  if (recipe->reduction.op == Reduction::Op::kAverage) {
+    if (is_floating(n.dtype)) {
+      recipe->reduction.op = Reduction::Op::kSum;
+      recipe->reduction.factor = 1.0 / size;
+    } else {
+      recipe = abilities.has_kernels ? scaled_recipe(n, size) : std::nullopt;
+    }
+  }
+  const bool adds_zeros = levels == Levels::kHierarchical;
+  if (recipe && adds_zeros && !zero_is_neutral(recipe->reduction)) return std::nullopt;
+  return recipe;
 }
 
 class Planner {
@@ -154,25 +172,26 @@ class Planner {
 
 }  // namespace
 
-bool can_launch(const Work& work, int size, const Abilities& abilities) {
-  if (work.kind != WorkKind::kReduce || !abilities.has_kernels) return can_run(work, size);
+bool can_launch(const Work& work, int size, const Abilities& abilities, Levels levels) {
+  if (work.kind != WorkKind::kReduce) return levels == Levels::kNone && can_run(work, size);
   for (size_t r = 0; r < work.run_count; ++r) {
-    if (!recipe_of(work.runs[r].numeric, size, abilities)) return false;
+    if (!recipe_of(work.runs[r].numeric, size, abilities, levels)) return false;
   }
   return true;
 }
 
-LaunchPlan plan_launch(const Work& work, int size, int me, const Abilities& abilities,
+LaunchPlan plan_launch(const Work& work, const Among& among, const Abilities& abilities,
                        std::byte* scratch) {
   LaunchPlan plan;
   if (work.kind != WorkKind::kReduce) {
-    plan.calls = calls_of(work, size, me);
+    plan.calls = calls_of(work, among.size, among.me);
     return plan;
   }
   Planner planner(plan, scratch);
   for (size_t r = 0; r < work.run_count; ++r) {
     const Run& run = work.runs[r];
-    planner.add_run(run, *recipe_of(run.numeric, size, abilities), abilities);
+    const auto recipe = recipe_of(run.numeric, among.size, abilities, among.levels);
+    planner.add_run(run, *recipe, abilities);
   }
   return plan;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collective/gpu/kernels.h"
+#include "collective/gpu/levels.h"
 #include "collective/gpu/nccl_calls.h"
 
 namespace hvd::collective::gpu {
@@ -37,9 +38,18 @@ struct LaunchPlan {
 inline constexpr uint64_t kPackedPieceBytes = 256 << 10;
 inline constexpr uint64_t kPackedBytes = uint64_t{64} << 20;
 
-bool can_launch(const Work& work, int size, const Abilities& abilities);
-// `scratch` is null to learn `scratch_bytes`, then as long as that. Only where can_launch().
-LaunchPlan plan_launch(const Work& work, int size, int me, const Abilities& abilities,
+// Whether a work can go by NCCL in these levels.
+bool can_launch(const Work& work, int size, const Abilities& abilities,
+                Levels levels = Levels::kNone);
+
+struct Among {
+  int size = 1;
+  int me = 0;
+  Levels levels = Levels::kNone;
+};
+// `scratch` is null to learn `scratch_bytes`, then as long as that. Only where can_launch(). With
+// levels the calls are whole still: stages_of() makes stages of them.
+LaunchPlan plan_launch(const Work& work, const Among& among, const Abilities& abilities,
                        std::byte* scratch);
 
 }  // namespace hvd::collective::gpu

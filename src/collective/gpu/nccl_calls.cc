@@ -115,6 +115,20 @@ std::optional<Reduction> reduction_of(const Numeric& n, int size) {
   return Reduction{*dtype, Reduction::Op::kSum, factor};
 }
 
+Numeric plain_numeric(const Reduction& reduction) {
+  constexpr DType kDTypes[] = {DType::kUint8,   DType::kInt8,    DType::kInt32,   DType::kInt64,
+                               DType::kFloat16, DType::kFloat32, DType::kFloat64, DType::kBfloat16};
+  constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kProduct, ReduceOp::kMin, ReduceOp::kMax};
+  Numeric n;
+  for (const DType dtype : kDTypes) {
+    if (nccl_dtype(dtype) == reduction.dtype) n.dtype = n.slot_dtype = dtype;
+  }
+  for (const ReduceOp op : kOps) {
+    if (nccl_op(op, false) == reduction.op) n.op = op;
+  }
+  return n;
+}
+
 bool can_run(const Work& work, int size) {
   if (work.kind != WorkKind::kReduce && work.kind != WorkKind::kExchange) return false;
   for (size_t r = 0; r < work.run_count; ++r) {

@@ -20,6 +20,8 @@ struct Reduction {
 };
 // Nothing: NCCL has no such reduction.
 std::optional<Reduction> reduction_of(const Numeric& numeric, int size);
+// The same without its factor, for our own collectives. Not of an average.
+Numeric plain_numeric(const Reduction& reduction);
 
 enum class CallKind {
   kAllReduce,

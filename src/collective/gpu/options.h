@@ -12,7 +12,7 @@ namespace hvd::collective::gpu {
 struct Notices {
   // That tensors of GPUs travel through it, and why.
   bool host_memory HVD_GUARDED_BY(engine_role) = false;
-  // That NCCL does not follow settings about levels.
+  // That settings about levels are not followed, and why.
   bool levels HVD_GUARDED_BY(engine_role) = false;
 };
 

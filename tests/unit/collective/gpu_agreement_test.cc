@@ -49,7 +49,7 @@ TEST(GpuAgreement, NothingTravelsUnprotectedBetweenHostsWhereTlsIsAskedFor) {
   EXPECT_THAT(decide(all).reason, HasSubstr("HOROVOD_TLS=1"));
 }
 
-TEST(GpuAgreement, SettingsAboutLevelsThatAreOnAreNamed) {
+TEST(GpuAgreement, SettingsAboutLevelsThatAreOnAreFound) {
   const auto environment = [](const char* name) -> std::optional<std::string> {
     if (std::strcmp(name, "HOROVOD_HIERARCHICAL_ALLREDUCE") == 0) return "1";
     if (std::strcmp(name, "HOROVOD_HIERARCHICAL_ALLGATHER") == 0) return "0";
@@ -57,9 +57,56 @@ TEST(GpuAgreement, SettingsAboutLevelsThatAreOnAreNamed) {
     return std::nullopt;
   };
 
-  EXPECT_EQ(settings_about_levels(environment),
-            "HOROVOD_HIERARCHICAL_ALLREDUCE, HOROVOD_TORUS_ALLREDUCE");
-  EXPECT_EQ(settings_about_levels([](const char*) { return std::nullopt; }), "");
+  EXPECT_EQ(asked_levels(environment), kAsksHierarchical | kAsksTorus);
+  EXPECT_EQ(asked_levels([](const char*) { return std::nullopt; }), 0);
+}
+
+// Two members on each of two hosts, in turn.
+std::vector<Facts> two_hosts(int32_t asks) {
+  std::vector<Facts> all = {member(21605, "0000:01:00.0"), member(21605, "0000:01:00.0", "b"),
+                            member(21605, "0000:02:00.0"), member(21605, "0000:02:00.0", "b")};
+  all[3].asks = asks;  // one is enough
+  return all;
+}
+
+TEST(GpuAgreement, LevelsAreThoseThatOneMemberAsksForAndTheTorusGoesFirst) {
+  EXPECT_EQ(decide(two_hosts(0)).levels, Levels::kNone);
+  EXPECT_EQ(decide(two_hosts(kAsksGather)).levels, Levels::kNone);
+  EXPECT_EQ(decide(two_hosts(kAsksHierarchical)).levels, Levels::kHierarchical);
+  EXPECT_EQ(decide(two_hosts(kAsksTorus)).levels, Levels::kTorus);
+  EXPECT_EQ(decide(two_hosts(kAsksHierarchical | kAsksTorus)).levels, Levels::kTorus);
+  EXPECT_TRUE(decide(two_hosts(kAsksTorus)).use_nccl);
+  EXPECT_EQ(decide(two_hosts(kAsksTorus)).without_levels, "");
+}
+
+TEST(GpuAgreement, WhatStandsAgainstLevelsIsSaid) {
+  std::vector<Facts> uneven = two_hosts(kAsksTorus | kAsksHierarchical);
+  uneven.push_back(member(21605, "0000:03:00.0", "b"));
+  std::vector<Facts> one_host = {uneven[3], uneven[1]};
+  std::vector<Facts> one_each = {uneven[0], uneven[3]};
+
+  EXPECT_EQ(decide(uneven).levels, Levels::kNone);
+  EXPECT_TRUE(decide(uneven).use_nccl);
+  EXPECT_THAT(decide(uneven).without_levels, HasSubstr("a has 2, b 3"));
+  EXPECT_THAT(decide(uneven).without_levels,
+              HasSubstr("HOROVOD_HIERARCHICAL_ALLREDUCE, HOROVOD_TORUS_ALLREDUCE: no effect"));
+  EXPECT_THAT(decide(one_host).without_levels, HasSubstr("all members are on one host"));
+  EXPECT_THAT(decide(one_each).without_levels, HasSubstr("each host has one member"));
+}
+
+TEST(GpuAgreement, UnderTlsNcclStaysInsideOfHosts) {
+  const auto under_tls = [](int32_t asks) {
+    std::vector<Facts> all = two_hosts(asks);
+    all[0].protects_all = 1;
+    return decide(all);
+  };
+
+  EXPECT_TRUE(under_tls(kAsksHierarchical).use_nccl);
+  EXPECT_FALSE(under_tls(kAsksHierarchical).may_leave_host);
+  EXPECT_EQ(under_tls(kAsksHierarchical | kAsksTorus).levels, Levels::kHierarchical);
+  EXPECT_FALSE(under_tls(kAsksTorus).use_nccl);
+  EXPECT_THAT(under_tls(kAsksTorus).reason, HasSubstr("HOROVOD_HIERARCHICAL_ALLREDUCE=1"));
+  EXPECT_TRUE(decide(two_hosts(kAsksHierarchical)).may_leave_host);
 }
 
 TEST(GpuAgreement, AnOldNcclIsNotUsed) {

@@ -115,8 +115,8 @@ TEST(LaunchPlan, SmallPiecesTravelTogetherLargeOnesAlone) {
   const uint64_t large = kPackedPieceBytes / 4 + 1;
   const Work work = sum_of(numeric_of(DType::kFloat32, ReduceOp::kSum), {10, large, 7});
 
-  const LaunchPlan sizes = plan_launch(work, 2, 0, kAll, nullptr);
-  const LaunchPlan plan = plan_launch(work, 2, 0, kAll, memory_at(0x900000));
+  const LaunchPlan sizes = plan_launch(work, {2, 0}, kAll, nullptr);
+  const LaunchPlan plan = plan_launch(work, {2, 0}, kAll, memory_at(0x900000));
 
   EXPECT_EQ(sizes.scratch_bytes, plan.scratch_bytes);
   ASSERT_EQ(plan.calls.size(), 2u);
@@ -133,7 +133,7 @@ TEST(LaunchPlan, SmallPiecesTravelTogetherLargeOnesAlone) {
 TEST(LaunchPlan, NothingIsCopiedWhereOneMemberDoesNotPack) {
   const Work work = sum_of(numeric_of(DType::kFloat32, ReduceOp::kSum), {10, 7});
 
-  const LaunchPlan plan = plan_launch(work, 2, 0, {.has_kernels = true, .packs = false}, nullptr);
+  const LaunchPlan plan = plan_launch(work, {2, 0}, {.has_kernels = true, .packs = false}, nullptr);
 
   EXPECT_EQ(plan.scratch_bytes, 0u);
   EXPECT_EQ(plan.calls.size(), 2u);
@@ -146,7 +146,7 @@ TEST(LaunchPlan, FactorsThatNcclLacksAreAppliedInPlace) {
 
   EXPECT_FALSE(can_launch(work, 2, {}));
   ASSERT_TRUE(can_launch(work, 2, kAll));
-  const LaunchPlan plan = plan_launch(work, 2, 0, kAll, nullptr);
+  const LaunchPlan plan = plan_launch(work, {2, 0}, kAll, nullptr);
 
   EXPECT_EQ(plan.scratch_bytes, 0u);
   ASSERT_EQ(plan.before.size(), 1u);
@@ -162,7 +162,7 @@ TEST(LaunchPlan, AWireTypeIsConvertedOnTheWay) {
   wire.slot_dtype = DType::kBfloat16;
   const Work work = sum_of(wire, {1000});
 
-  const LaunchPlan plan = plan_launch(work, 3, 0, kAll, memory_at(0x900000));
+  const LaunchPlan plan = plan_launch(work, {3, 0}, kAll, memory_at(0x900000));
 
   EXPECT_EQ(plan.scratch_bytes, 2048u);
   ASSERT_EQ(plan.calls.size(), 1u);
@@ -178,9 +178,9 @@ TEST(LaunchPlan, ShortNumbersAreDividedByWhatTheyCanExpress) {
   const Work by_four =
       sum_of(numeric_of(DType::kBfloat16, ReduceOp::kSum, {}, {1.0, 4}), {kPackedBytes});
 
-  EXPECT_EQ(plan_launch(by_three, 3, 0, kAll, nullptr).before.size(), 1u);
-  EXPECT_EQ(plan_launch(by_three, 3, 0, {}, nullptr).calls[0].reduction.op, Op::kAverage);
-  const LaunchPlan plain = plan_launch(by_four, 4, 0, kAll, nullptr);
+  EXPECT_EQ(plan_launch(by_three, {3, 0}, kAll, nullptr).before.size(), 1u);
+  EXPECT_EQ(plan_launch(by_three, {3, 0}, {}, nullptr).calls[0].reduction.op, Op::kAverage);
+  const LaunchPlan plain = plan_launch(by_four, {4, 0}, kAll, nullptr);
   EXPECT_TRUE(plain.before.empty());
   EXPECT_EQ(plain.calls[0].reduction.op, Op::kAverage);
 }
@@ -192,7 +192,7 @@ TEST(LaunchPlan, AMemberThatHasJoinedGivesZerosAndDropsTheResult) {
     piece.out = nullptr;
   }
 
-  const LaunchPlan plan = plan_launch(work, 2, 0, kAll, memory_at(0x900000));
+  const LaunchPlan plan = plan_launch(work, {2, 0}, kAll, memory_at(0x900000));
 
   EXPECT_EQ(plan.zeros.size(), 2u);
   EXPECT_EQ(plan.zeros[1].bytes, 28u);

@@ -29,12 +29,13 @@ std::string_view group_of(std::string_view name) {
 }
 
 TEST(LaunchTunables, AnOptionIsSaidToBeWithoutEffectIfItsVariableIs) {
-  for (const char* name : {"--fusion-threshold-mb", "--cycle-time-ms", "--hierarchical-allreduce",
-                           "--no-hierarchical-allreduce", "--torus-allreduce"}) {
+  for (const char* name : {"--fusion-threshold-mb", "--cycle-time-ms", "--hierarchical-allgather",
+                           "--no-hierarchical-allgather"}) {
     EXPECT_EQ(group_of(name), "Accepted, without effect") << name;
   }
   EXPECT_EQ(group_of("--num-nccl-streams"), "Libraries");
   EXPECT_EQ(group_of("--cache-capacity"), "Tuning");
+  EXPECT_EQ(group_of("--torus-allreduce"), "Tuning");
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch_cuda
 
 driver = torch_cuda.use()
@@ -12,7 +14,7 @@ import torch
 import horovod.torch as hvd
 from horovod._core import _native, codes
 
-alone = [hvd.ProcessSet([0]), hvd.ProcessSet([1])]
+alone = [hvd.ProcessSet([one]) for one in range(int(os.environ["HOROVOD_SIZE"]))]
 hvd.init(process_sets=alone)
 rank, size = hvd.rank(), hvd.size()
 device = torch.device("cuda", rank)
