@@ -7,16 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "collective/gpu/launch_plan.h"
 #include "reduce/kernels.h"
+#include "tests/unit/collective/gpu_plans.h"
 
 namespace hvd::collective::gpu {
 namespace {
 
 using ::testing::HasSubstr;
 using Op = Reduction::Op;
-
-constexpr Abilities kAll{.has_kernels = true, .packs = true};
 
 std::byte* memory_at(uintptr_t address) { return reinterpret_cast<std::byte*>(address); }
 
@@ -94,10 +92,6 @@ TEST(GpuKernels, TheTextHasEveryEntryAndIsForOldDrivers) {
   HVD_GPU_KERNELS(HVD_EXPECT_ENTRY)
 }
 
-Numeric numeric_of(DType dtype, ReduceOp op, Scale pre = {}, Scale post = {}) {
-  return {.dtype = dtype, .slot_dtype = dtype, .op = op, .pre = pre, .post = post};
-}
-
 Work sum_of(const Numeric& n, const std::vector<uint64_t>& counts) {
   Work work;
   work.reset(WorkKind::kReduce);
@@ -115,8 +109,8 @@ TEST(LaunchPlan, SmallPiecesTravelTogetherLargeOnesAlone) {
   const uint64_t large = kPackedPieceBytes / 4 + 1;
   const Work work = sum_of(numeric_of(DType::kFloat32, ReduceOp::kSum), {10, large, 7});
 
-  const LaunchPlan sizes = plan_launch(work, {2, 0}, kAll, nullptr);
-  const LaunchPlan plan = plan_launch(work, {2, 0}, kAll, memory_at(0x900000));
+  const LaunchPlan sizes = plan_launch(work, {2, 0}, kAllAbilities, nullptr);
+  const LaunchPlan plan = plan_launch(work, {2, 0}, kAllAbilities, memory_at(0x900000));
 
   EXPECT_EQ(sizes.scratch_bytes, plan.scratch_bytes);
   ASSERT_EQ(plan.calls.size(), 2u);
@@ -145,8 +139,8 @@ TEST(LaunchPlan, FactorsThatNcclLacksAreAppliedInPlace) {
       sum_of(numeric_of(DType::kInt32, ReduceOp::kSum, {2.0, 1}, {1.0, 3}), {kPackedBytes});
 
   EXPECT_FALSE(can_launch(work, 2, {}));
-  ASSERT_TRUE(can_launch(work, 2, kAll));
-  const LaunchPlan plan = plan_launch(work, {2, 0}, kAll, nullptr);
+  ASSERT_TRUE(can_launch(work, 2, kAllAbilities));
+  const LaunchPlan plan = plan_launch(work, {2, 0}, kAllAbilities, nullptr);
 
   EXPECT_EQ(plan.scratch_bytes, 0u);
   ASSERT_EQ(plan.before.size(), 1u);
@@ -162,7 +156,7 @@ TEST(LaunchPlan, AWireTypeIsConvertedOnTheWay) {
   wire.slot_dtype = DType::kBfloat16;
   const Work work = sum_of(wire, {1000});
 
-  const LaunchPlan plan = plan_launch(work, {3, 0}, kAll, memory_at(0x900000));
+  const LaunchPlan plan = plan_launch(work, {3, 0}, kAllAbilities, memory_at(0x900000));
 
   EXPECT_EQ(plan.scratch_bytes, 2048u);
   ASSERT_EQ(plan.calls.size(), 1u);
@@ -178,9 +172,9 @@ TEST(LaunchPlan, ShortNumbersAreDividedByWhatTheyCanExpress) {
   const Work by_four =
       sum_of(numeric_of(DType::kBfloat16, ReduceOp::kSum, {}, {1.0, 4}), {kPackedBytes});
 
-  EXPECT_EQ(plan_launch(by_three, {3, 0}, kAll, nullptr).before.size(), 1u);
+  EXPECT_EQ(plan_launch(by_three, {3, 0}, kAllAbilities, nullptr).before.size(), 1u);
   EXPECT_EQ(plan_launch(by_three, {3, 0}, {}, nullptr).calls[0].reduction.op, Op::kAverage);
-  const LaunchPlan plain = plan_launch(by_four, {4, 0}, kAll, nullptr);
+  const LaunchPlan plain = plan_launch(by_four, {4, 0}, kAllAbilities, nullptr);
   EXPECT_TRUE(plain.before.empty());
   EXPECT_EQ(plain.calls[0].reduction.op, Op::kAverage);
 }
@@ -192,7 +186,7 @@ TEST(LaunchPlan, AMemberThatHasJoinedGivesZerosAndDropsTheResult) {
     piece.out = nullptr;
   }
 
-  const LaunchPlan plan = plan_launch(work, {2, 0}, kAll, memory_at(0x900000));
+  const LaunchPlan plan = plan_launch(work, {2, 0}, kAllAbilities, memory_at(0x900000));
 
   EXPECT_EQ(plan.zeros.size(), 2u);
   EXPECT_EQ(plan.zeros[1].bytes, 28u);

@@ -5,21 +5,16 @@
 #include <algorithm>
 #include <numeric>
 
-#include "collective/gpu/launch_plan.h"
 #include "collective/gpu/levels.h"
 #include "collective/gpu/staging_parts.h"
+#include "tests/unit/collective/gpu_plans.h"
 
 namespace hvd::collective::gpu {
 namespace {
 
 using Op = Reduction::Op;
 
-constexpr Abilities kAll{.has_kernels = true, .packs = true};
 constexpr int kInt32 = 2, kUint8 = 1, kFloat32 = 7;  // as NCCL counts them
-
-Numeric numeric_of(DType dtype, ReduceOp op, Scale pre = {}, Scale post = {}) {
-  return {.dtype = dtype, .slot_dtype = dtype, .op = op, .pre = pre, .post = post};
-}
 
 Work reduction(const Numeric& n, std::byte* at, uint64_t count) {
   Work work;
@@ -30,7 +25,7 @@ Work reduction(const Numeric& n, std::byte* at, uint64_t count) {
   return work;
 }
 
-LaunchPlan plan_in(Levels levels, const Numeric& n, const Abilities& abilities = kAll) {
+LaunchPlan plan_in(Levels levels, const Numeric& n, const Abilities& abilities = kAllAbilities) {
   std::byte* const at = reinterpret_cast<std::byte*>(uintptr_t{0x100000});
   return plan_launch(reduction(n, at, uint64_t{1} << 20), {6, 0, levels}, abilities, nullptr);
 }
@@ -217,7 +212,7 @@ TEST(GpuLevels, AveragesOfIntegersAreDividedAtTheEnd) {
 
 TEST(GpuLevels, WhatZerosWouldSpoilIsNoWorkForOurMiddle) {
   const auto can = [](DType dtype, ReduceOp op, Levels levels) {
-    return can_launch(reduction(numeric_of(dtype, op), nullptr, 100), 6, kAll, levels);
+    return can_launch(reduction(numeric_of(dtype, op), nullptr, 100), 6, kAllAbilities, levels);
   };
 
   EXPECT_FALSE(can(DType::kFloat32, ReduceOp::kMin, Levels::kHierarchical));
@@ -232,8 +227,8 @@ TEST(GpuLevels, OnlyReductionsHaveLevels) {
   Work work;
   work.reset(WorkKind::kExchange);
 
-  EXPECT_TRUE(can_launch(work, 6, kAll));
-  EXPECT_FALSE(can_launch(work, 6, kAll, Levels::kTorus));
+  EXPECT_TRUE(can_launch(work, 6, kAllAbilities));
+  EXPECT_FALSE(can_launch(work, 6, kAllAbilities, Levels::kTorus));
 }
 
 }  // namespace

@@ -98,6 +98,32 @@ def test_a_killed_worker_is_replaced_and_training_goes_on_from_its_checkpoint(cl
     assert result.return_value == 2
 
 
+def test_workers_of_two_nodes_are_grouped_by_node(cluster, second_node, tmp_path):
+    def train_on_places():
+        import torch
+
+        import horovod.torch as hvd
+
+        hvd.init()
+        place = (ray.get_runtime_context().get_node_id(), hvd.local_rank())
+        summed = hvd.allreduce(torch.full((1000,), float(hvd.rank())), op=hvd.Sum)
+        assert torch.equal(summed, torch.full((1000,), 6.0))
+        return hvd.allgather_object(place), hvd.local_size(), hvd.cross_size()
+
+    trainer = HorovodTrainer(
+        train_on_places,
+        scaling_config=ScalingConfig(num_workers=4, use_gpu=False, placement_strategy="SPREAD"),
+        run_config=RunConfig(storage_path=str(tmp_path)),
+    )
+
+    places, local_size, cross_size = trainer.fit().return_value
+
+    nodes = [node for node, _ in places]
+    assert [nodes.count(node) for node in nodes] == [2, 2, 2, 2]
+    assert (local_size, cross_size) == (2, 2)
+    assert [rank for _, rank in places] == [nodes[:rank].count(nodes[rank]) for rank in range(4)]
+
+
 def test_an_exception_carries_the_workers_traceback(cluster, tmp_path):
     def fail_on_rank_1():
         import torch
