@@ -14,7 +14,7 @@ namespace {
 
 // NCCL may see that a peer has gone before the kernel says which process has ended, and it does not
 // say who: whoever knows more has this time to say so.
-constexpr Nanoseconds kCauseTime = std::chrono::milliseconds(500);
+constexpr Nanoseconds kCauseTime = std::chrono::milliseconds(300);
 
 }  // namespace
 

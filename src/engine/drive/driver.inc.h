@@ -158,8 +158,13 @@ bool Driver::park(Channel& first, const Done& done, Deadline deadline) {
   job().header().parked.fetch_sub(1, std::memory_order_seq_cst);
   mine.park.store(0, std::memory_order_seq_cst);
   if (result != shm::FutexResult::kTimedOut) {
-    if (!work && job().header().leaving.load(std::memory_order_acquire) != 0) view_.lookout.look();
-    return work;
+    if (work) return true;
+    if (job().header().leaving.load(std::memory_order_acquire) != 0) {
+      view_.lookout.look();
+    } else {
+      view_.lookout.look_if_due();
+    }
+    return false;
   }
   const bool advanced = step_all(Channel::Effort::kEverything) == StepResult::kAdvanced;
   if (!advanced) {

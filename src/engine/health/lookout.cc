@@ -71,6 +71,7 @@ bool Lookout::waits_for_somebody_who_left() const {
 }
 
 void Lookout::look() {
+  looked_at_ = std::chrono::steady_clock::now();
   if (const Status failure = job().failure(); !failure.is_ok())
     return view_.failure.fail(failure, rank());
   if (const Status status = check_words(); !status.is_ok())
@@ -78,9 +79,8 @@ void Lookout::look() {
   if (job().header().leaving.load(std::memory_order_acquire) != 0 ||
       view_.sets.registry().has_met())
     close_when_peers_leave();
-  const TimePoint now = std::chrono::steady_clock::now();
-  check_streams(now);
-  if (stall_.is_due(now)) check_stalls(now);
+  check_streams(looked_at_);
+  if (stall_.is_due(looked_at_)) check_stalls(looked_at_);
 }
 
 // In shared memory: what everybody could overwrite.

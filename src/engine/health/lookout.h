@@ -51,6 +51,11 @@ class Lookout {
   // ---- role ----
   // A look at everything; what it finds has been told to Failure.
   void look() HVD_REQUIRES(engine_role);
+  // The same, unless the last look is recent. For who is woken again and again: peers that are
+  // themselves in trouble ring so often that no sleep ever ends by itself.
+  void look_if_due() HVD_REQUIRES(engine_role) {
+    if (std::chrono::steady_clock::now() - looked_at_ >= kLongestBetweenLooks) look();
+  }
   // What a channel or anybody else has found ends what is pending.
   void handle_failures() HVD_REQUIRES(engine_role);
   void fail_everything(const Status& status) HVD_REQUIRES(engine_role);
@@ -84,10 +89,13 @@ class Lookout {
   const shm::Job& job() const { return *view_.surroundings.job; }
   int32_t rank() const { return view_.surroundings.rank(); }
 
+  static constexpr Nanoseconds kLongestBetweenLooks = std::chrono::milliseconds(100);
+
   const LookoutView view_;
   PeerProcesses processes_;
   RoleCheck role_check_;
   StallMonitor stall_ HVD_GUARDED_BY(engine_role);
+  TimePoint looked_at_ HVD_GUARDED_BY(engine_role) = {};
   Deadline leavers_deadline_ HVD_GUARDED_BY(engine_role) = Deadline::never();
   std::atomic<bool> is_shut_down_{false};
 };
