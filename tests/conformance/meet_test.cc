@@ -84,17 +84,20 @@ TEST(Meet, WhoComesAfterAFailureIsToldOfThatAndNotOfThoseItMadeLeave) {
     std::vector<shm::Job*> jobs;
     ThreadOptions options;
     options.with_jobs = [&](const std::vector<shm::Job*>& all) { jobs = all; };
+    std::atomic<int> started{0};
     std::atomic<bool> has_left{false};
     run_ranks(
         3,
         [&](TestRank& rank) {
+          ++started;
           if (rank.rank() == 1) {
+            while (started.load() < 3) std::this_thread::yield();  // nobody fails in init
             jobs[1]->report_failure(Status(StatusCode::kPeerLost, "rank 2 died"), 2);
             rank.engine().shutdown(soon());
             has_left.store(true);
           }
-          if (rank.rank() != 0) return;
           while (!has_left.load()) std::this_thread::yield();
+          if (rank.rank() != 0) return;
 
           auto id = rank.engine().meet_process_set("late", {0, 1, 2}, soon());
 
