@@ -8,6 +8,8 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <exception>
 #include <string>
@@ -32,8 +34,35 @@ void say(hvd_gloo_error* error, const char* text) {
   error->text[length] = '\0';
 }
 
+// Gloo writes to connections whose other end may have gone, and does not ask for an error in place
+// of SIGPIPE, which ends a process that has not said otherwise. The thread of a device inherits it.
+class WithoutPipeSignal {
+ public:
+  WithoutPipeSignal() {
+    sigset_t pending;
+    was_pending_ = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~WithoutPipeSignal() {
+    const timespec at_once{};
+    while (!was_pending_ && sigtimedwait(&pipe_, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WithoutPipeSignal(const WithoutPipeSignal&) = delete;
+  WithoutPipeSignal& operator=(const WithoutPipeSignal&) = delete;
+
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+  bool was_pending_ = false;
+};
+
 template <typename Fn>
 bool guarded(hvd_gloo_error* error, const Fn& fn) {
+  const WithoutPipeSignal quiet;
   try {
     fn();
     return true;
