@@ -43,11 +43,12 @@ int32_t own_abilities(int device) {
 
 }  // namespace
 
-Facts own_facts(int device, bool makes_id) {
+Facts own_facts(int device, int host, bool makes_id) {
   Facts facts;
-  char host[sizeof facts.host] = {};
-  (void)::gethostname(host, sizeof host - 1);
-  put_text(facts.host, host);
+  facts.host = host;
+  char name[sizeof facts.host_name] = {};
+  (void)::gethostname(name, sizeof name - 1);
+  put_text(facts.host_name, name);
   facts.asks = asked_levels(process_environment());
   facts.protects_all = process_environment()("HOROVOD_TLS").value_or("0") == "0" ? 0 : 1;
   const auto driver = device::Driver::get();
@@ -89,7 +90,7 @@ namespace {
 std::string missing_library(std::span<const Facts> facts) {
   for (size_t member = 0; member < facts.size(); ++member) {
     if (facts[member].nccl_version >= device::kLeastNccl) continue;
-    return concat("member ", member, " on ", text_of(facts[member].host), ": ",
+    return concat("member ", member, " on ", text_of(facts[member].host_name), ": ",
                   text_of(facts[member].why),
                   ". Install NCCL 2.16 or newer on every host (pip install nvidia-nccl-cu12), or "
                   "name its file with HOROVOD_NCCL_LIB");
@@ -101,10 +102,10 @@ std::string missing_library(std::span<const Facts> facts) {
 std::string shared_device(std::span<const Facts> facts) {
   for (size_t a = 0; a < facts.size(); ++a) {
     for (size_t b = a + 1; b < facts.size(); ++b) {
-      if (text_of(facts[a].device).empty() || text_of(facts[a].host) != text_of(facts[b].host) ||
+      if (text_of(facts[a].device).empty() || facts[a].host != facts[b].host ||
           text_of(facts[a].device) != text_of(facts[b].device))
         continue;
-      return concat("members ", a, " and ", b, " on ", text_of(facts[a].host), " share the device ",
+      return concat("members ", a, " and ", b, " on ", text_of(facts[a].host_name), " share the device ",
                     text_of(facts[a].device),
                     ", where NCCL needs one for each: choose it by the local rank, as in "
                     "torch.cuda.set_device(hvd.local_rank())");
@@ -119,7 +120,7 @@ HostMembers members_by_host(std::span<const Facts> facts) {
   HostMembers hosts;
   for (size_t member = 0; member < facts.size(); ++member) {
     const auto is_here = [&](const std::vector<int>& host) {
-      return text_of(facts[static_cast<size_t>(host[0])].host) == text_of(facts[member].host);
+      return facts[static_cast<size_t>(host[0])].host == facts[member].host;
     };
     const auto found = std::find_if(hosts.begin(), hosts.end(), is_here);
     auto& host = found == hosts.end() ? hosts.emplace_back() : *found;
@@ -137,7 +138,7 @@ std::string why_one_stage(std::span<const Facts> facts, const HostMembers& hosts
   for (const auto& host : hosts) {
     if (host.size() == count) continue;
     const auto name_of = [&](const auto& one) {
-      return text_of(facts[static_cast<size_t>(one[0])].host);
+      return text_of(facts[static_cast<size_t>(one[0])].host_name);
     };
     return concat("hosts need as many members each, and ", name_of(hosts[0]), " has ", count, ", ",
                   name_of(host), " ", host.size());

@@ -17,13 +17,14 @@ using device::NcclId;
 // What one member says; bytes as they travel between members. Texts end with a zero.
 struct Facts {
   int32_t nccl_version = 0;  // 0: has none
-  char host[60] = {};
+  int32_t host = 0;          // its number in the layout of the channel: names need not differ
+  char host_name[60] = {};   // for messages
   char device[32] = {};      // its place on the bus
   NcclId id{};               // of the first member: where the communicator meets
   int32_t protects_all = 0;  // HOROVOD_TLS=1
   int32_t abilities = 0;     // kHasKernels, kPacks
   int32_t asks = 0;          // for levels: kAsks...
-  char why[148] = {};        // it has no NCCL
+  char why[144] = {};        // it has no NCCL
 };
 static_assert(sizeof(Facts) == 384);
 inline constexpr int32_t kHasKernels = 1;  // our own can be loaded
@@ -39,7 +40,7 @@ struct LevelIds {
 };
 
 // What this process has. `device` is -1 on a member without a device of its own (it has joined).
-Facts own_facts(int device, bool makes_id);
+Facts own_facts(int device, int host, bool makes_id);
 
 struct Decision {
   bool use_nccl = false;

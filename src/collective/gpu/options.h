@@ -19,6 +19,7 @@ struct Notices {
 struct Options {
   int size = 1;  // members, and this one's place among them
   int me = 0;
+  int host = 0;  // of this member, as all members number them
   int32_t process_set = 0;
   int nccl_streams = 1;           // HOROVOD_NUM_NCCL_STREAMS
   bool async_completion = false;  // HOROVOD_ENABLE_ASYNC_COMPLETION

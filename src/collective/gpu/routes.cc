@@ -43,7 +43,7 @@ bool GpuBackend::settle(Route& route, const Work& work, bool& moved) {
 
 Status GpuBackend::ask(Route& route, const Work& work) {
   route.state = Route::State::kAsking;
-  route.mine = own_facts(device_of(work), options_.me == 0);
+  route.mine = own_facts(device_of(work), options_.host, options_.me == 0);
   route.facts.resize(static_cast<size_t>(options_.size));
   return exchange(route, work, &route.mine, route.facts.data(), sizeof(Facts));
 }
@@ -56,6 +56,7 @@ Status GpuBackend::exchange(Route& route, const Work& work, const void* mine, vo
   question.cut = work.cut;
   Exchange x;
   x.same_block_for_all = true;
+  x.moves_bytes = true;  // where NCCL meets is for members alone
   x.in = static_cast<const std::byte*>(mine);
   x.out = static_cast<std::byte*>(all);
   x.send_offset = {0};

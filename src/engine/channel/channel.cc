@@ -55,6 +55,8 @@ collective::gpu::Options Channel::gpu_options() const {
   collective::gpu::Options options = members_.options().gpu;
   options.size = size();
   options.me = me();
+  const auto& hosts = members_.options().host_of;
+  if (!hosts.empty()) options.host = hosts[static_cast<size_t>(me())];
   options.process_set = static_cast<int32_t>(id());
   return options;
 }

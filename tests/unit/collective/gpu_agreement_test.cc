@@ -15,7 +15,8 @@ using ::testing::Not;
 Facts member(int version, const char* device, const char* host = "a") {
   Facts facts;
   facts.nccl_version = version;
-  std::strcpy(facts.host, host);      // NOLINT: short texts
+  facts.host = host[0];
+  std::strcpy(facts.host_name, host);  // NOLINT: short texts
   std::strcpy(facts.device, device);  // NOLINT
   return facts;
 }
@@ -47,6 +48,16 @@ TEST(GpuAgreement, NothingTravelsUnprotectedBetweenHostsWhereTlsIsAskedFor) {
 
   EXPECT_FALSE(decide(all).use_nccl);
   EXPECT_THAT(decide(all).reason, HasSubstr("HOROVOD_TLS=1"));
+}
+
+TEST(GpuAgreement, HostsAreTheirNumbersWhateverTheirNames) {
+  Facts all[] = {member(21605, "0000:01:00.0"), member(21605, "0000:01:00.0", "b")};
+  std::strcpy(all[1].host_name, all[0].host_name);  // NOLINT: short text
+  EXPECT_TRUE(decide(all).use_nccl) << "two devices at the same place of two machines";
+
+  all[1].protects_all = 1;
+
+  EXPECT_FALSE(decide(all).use_nccl) << "what leaves the host is not protected";
 }
 
 TEST(GpuAgreement, SettingsAboutLevelsThatAreOnAreFound) {
