@@ -42,7 +42,8 @@ typedef enum hvd_status {
   HVD_STALLED = 8,   /* the stall limit was reached */
   HVD_SHUT_DOWN = 9, /* this or another rank has shut down */
   HVD_OUT_OF_MEMORY = 10,
-  HVD_CORRUPTED = 11 /* shared memory or a message holds what no rank can have written */
+  HVD_CORRUPTED = 11, /* shared memory or a message holds what no rank can have written */
+  HVD_REMOVED = 12    /* init: an elastic job goes on without this worker */
 } hvd_status;
 
 typedef enum hvd_kind {

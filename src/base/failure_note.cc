@@ -52,7 +52,7 @@ std::optional<FailureNote> read_failure_note(int fd) {
   std::array<char, kMaxFailureTextBytes> text;
   if (::pread(fd, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header) ||
       header.magic != kMagic || header.text_bytes > text.size() || header.code <= 0 ||
-      header.code > static_cast<int32_t>(StatusCode::kCorrupted)) {
+      header.code > static_cast<int32_t>(kLastStatusCode)) {
     return std::nullopt;
   }
   const auto bytes = static_cast<ssize_t>(header.text_bytes);

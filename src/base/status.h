@@ -17,6 +17,9 @@ enum class StatusCode : int {
 #undef HVD_STATUS_CODE
 };
 
+// For codes that come from elsewhere.
+inline constexpr StatusCode kLastStatusCode = StatusCode::kRemoved;
+
 const char* status_code_text(StatusCode code);
 
 class [[nodiscard]] Status {

@@ -23,7 +23,7 @@ void Inbox::take(const ToWorker& message) {
 
 Result<std::optional<Assign>> Inbox::take_place(uint64_t epoch) {
   if (removed_) {
-    return Status(StatusCode::kShutDown,
+    return Status(StatusCode::kRemoved,
                   concat("this worker was removed from the job: ", removed_->reason));
   }
   if (!assigned_ || assigned_->epoch <= epoch) return std::optional<Assign>();

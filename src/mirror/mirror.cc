@@ -449,7 +449,7 @@ Status Mirror::apply_failure(const Peer& peer, std::span<const std::byte> body) 
                             job_.size(), " has failed"));
   }
   const auto text = body.subspan(sizeof head);
-  const bool is_code = head.code > 0 && head.code <= static_cast<int>(StatusCode::kCorrupted);
+  const bool is_code = head.code > 0 && head.code <= static_cast<int>(kLastStatusCode);
   const auto code = is_code ? static_cast<StatusCode>(head.code) : StatusCode::kUnknownError;
   host_.job_failed(head.rank, Status(code, std::string(reinterpret_cast<const char*>(text.data()),
                                                        std::min<size_t>(text.size(), 4096))));

@@ -93,7 +93,7 @@ std::optional<int> run_as_elastic_worker(int argc, char** argv) {
   int64_t step = 0;
   while (true) {
     const hvd_status status = hvd_init(nullptr);
-    if (status == HVD_SHUT_DOWN) {
+    if (status == HVD_REMOVED) {
       std::printf("is not needed: %s\n", hvd_last_error());
       return 0;
     }

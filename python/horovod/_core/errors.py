@@ -10,6 +10,8 @@ _PUBLIC_MODULE = "horovod.common.exceptions"
 
 PRECONDITION_ERROR = 2
 """Status of a call before init, and of ranks that do not fit together."""
+REMOVED = 12
+"""Status of the init of a worker that has no place in its elastic job any more."""
 
 
 class HorovodInternalError(RuntimeError):

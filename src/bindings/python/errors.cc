@@ -5,7 +5,7 @@
 namespace hvd::python {
 namespace {
 
-constexpr hvd_status kLastStatus = HVD_CORRUPTED;
+constexpr hvd_status kLastStatus = HVD_REMOVED;
 
 // Guarded by the GIL; null: RuntimeError.
 PyObject* error_class = nullptr;

@@ -231,7 +231,7 @@ Result<WorkerExit> decode_exit(std::string_view payload) {
     note.rank = in.get<int32_t>();
     const auto code = in.get<int32_t>();
     note.text = in.get_text();
-    if (code <= 0 || code > static_cast<int32_t>(StatusCode::kCorrupted) ||
+    if (code <= 0 || code > static_cast<int32_t>(kLastStatusCode) ||
         note.text.size() > kMaxFailureTextBytes) {
       return corrupted("the exit message has a damaged note");
     }

@@ -41,6 +41,10 @@ TEST(StatusCodes, EqualTheCodesOfThePublicHeader) {
   }
 }
 
+TEST(StatusCodes, LastIsTheHighest) {
+  for (const CodeRow& row : kCodes) EXPECT_LE(row.code, kLastStatusCode) << row.public_name;
+}
+
 // The table cannot list a code that only the header has, so this reads the header's text.
 TEST(StatusCodes, CoverAllOfThePublicHeader) {
   const std::string header = read_source("include/horovod/hvd.h");

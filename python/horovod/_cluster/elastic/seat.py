@@ -10,10 +10,9 @@ from typing import Any
 
 from horovod._cluster.enter import FOREIGN, key_descriptor
 from horovod._cluster.versions import check_version, own_version
-from horovod.common.exceptions import HorovodInternalError
+from horovod._core.errors import REMOVED, HorovodInternalError
 
 CHANNEL_VARIABLE = "HOROVOD_ELASTIC_FD"
-_REMOVED = "this worker was removed from the job"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def is_farewell(error: BaseException) -> bool:
     """Whether a worker that raised this had to go, or wanted to: no failure."""
     if isinstance(error, SystemExit):
         return error.code in {0, None}
-    return isinstance(error, HorovodInternalError) and _REMOVED in str(error)
+    return isinstance(error, HorovodInternalError) and error.status == REMOVED
 
 
 def take_seat(seat: Seat, channel: int) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from horovod._core import _native
 from horovod._core.basics import basics
-from horovod._core.errors import HorovodInternalError
+from horovod._core.errors import REMOVED, HorovodInternalError
 from horovod._core.process_sets import (
     ProcessSet,
     add_process_set,
@@ -19,8 +18,6 @@ from horovod._core.process_sets import (
 from . import news
 
 _logger = logging.getLogger("horovod")
-
-_REMOVED_TEXT: Final = "this worker was removed from the job"
 
 
 class World:
@@ -68,7 +65,7 @@ class World:
             else:
                 self._init()
         except HorovodInternalError as error:
-            if _REMOVED_TEXT not in str(error):
+            if error.status != REMOVED:
                 raise
             _logger.info("%s", error)
             raise SystemExit(0) from error
