@@ -18,6 +18,8 @@ namespace {
 
 using topology::text_variable;
 
+constexpr Range<double> kLostHostSeconds{.least = 0.5, .most = 86400};  // as in settings.cc
+
 // HOROVOD_TLS.
 Result<net::Protection> protection_of(const Environment& environment) {
   HVD_TRY_ASSIGN(const auto tls, topology::integer_variable(environment, "HOROVOD_TLS", 0));
@@ -41,6 +43,11 @@ Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environ
   end.usable = std::move(*usable);
   HVD_TRY_ASSIGN(const net::Protection protection, protection_of(environment));
   end.congestion_control = text_variable(environment, "HOROVOD_TCP_CONGESTION").value_or("");
+  if (const auto text = text_variable(environment, "HOROVOD_LOST_HOST_TIME_SECONDS")) {
+    const auto seconds = parse_decimal(*text, kLostHostSeconds);
+    if (!seconds) return blame("HOROVOD_LOST_HOST_TIME_SECONDS", seconds.status());
+    end.lost_host_time = std::chrono::milliseconds(static_cast<int64_t>(*seconds * 1e3));
+  }
   end.member = {.version = version_text(),
                 .rank = topology.rank,
                 .size = topology.size,
@@ -111,6 +118,7 @@ Result<std::unique_ptr<net::Mesh>> open_mesh(TcpEnd end, net::TcpPort port, cons
       // Less than init waits for the streams: only the mesh knows why an address does not answer.
       .wait_time = deadline.remaining(longest) / 10 * 9,
       .congestion_control = std::move(end.congestion_control),
+      .control_user_timeout = end.lost_host_time,
       .protection = end.member.protection};
   return net::make_tcp_mesh(std::move(port), std::move(peers), mesh_key, options);
 }

@@ -24,6 +24,7 @@ struct TcpEnd {
   std::vector<net::Interface> interfaces;
   std::vector<net::Address> usable;
   std::string congestion_control;
+  std::chrono::milliseconds lost_host_time = net::TcpMeshOptions{}.control_user_timeout;
 };
 
 Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environment& environment);

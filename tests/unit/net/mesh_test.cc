@@ -266,6 +266,17 @@ TEST(TcpMesh, PreparesItsSockets) {
   }
 }
 
+TEST(TcpMesh, GivesAHostThatDoesNotAnswerSoMuchTime) {
+  auto meshes = tcp_meshes(2, {.control_user_timeout = std::chrono::milliseconds(1234)});
+  Pair pair = connect(*meshes[0], 0, *meshes[1], 1, kControlPurpose);
+  for (const Stream* end : {pair.low.get(), pair.high.get()}) {
+    int value = 0;
+    socklen_t length = sizeof value;
+    EXPECT_EQ(getsockopt(end->descriptor(), IPPROTO_TCP, TCP_USER_TIMEOUT, &value, &length), 0);
+    EXPECT_EQ(value, 1234);
+  }
+}
+
 TEST(TcpMesh, NamesACongestionControlThatDoesNotExist) {
   auto meshes = tcp_meshes(2, {.congestion_control = "warp"});
   Status failure;
