@@ -197,6 +197,9 @@ constexpr Row kNetworkRows[] = {
             "Unset: control and objects between hosts are encrypted, tensors are not. 1: "
             "everything, with TLS (OpenSSL must be installed). 0: nothing but the rendezvous. The "
             "same on every rank."),
+    decimal("HOROVOD_LOST_HOST_TIME_SECONDS", {.least = 0.5, .most = 86400}, "2.5",
+            "How long another host may leave control messages without an acknowledgement before it "
+            "counts as lost."),
     text("HOROVOD_TCP_CONGESTION",
          "TCP congestion control between hosts, as in `/proc/sys/net/ipv4/tcp_available_congestion_"
          "control`; unset: that of the system."),
@@ -210,6 +213,8 @@ constexpr Row kLauncherRows[] = {
             "Seconds that workers have to come together; stands in for `--start-timeout`."),
     decimal("HOROVOD_ELASTIC_READY_SECONDS", {.least = 0, .most = 31536000}, "60",
             "How long members of an epoch that broke have to come back before they are killed."),
+    decimal("HOROVOD_ELASTIC_DISCOVERY_SECONDS", {.least = 0.01, .most = 31536000}, "1",
+            "How often an elastic job asks which hosts there are."),
     integer("HOROVOD_ELASTIC_FD", {.least = 0, .most = INT32_MAX}, "",
             "Open descriptor between an elastic worker and its launcher; set by `horovodrun`."),
     text("HOROVOD_REMOTE_EXECUTABLE", "Path of `horovodrun` on other hosts; unset: as here."),
@@ -298,6 +303,8 @@ constexpr Row kPythonRows[] = {
     text("HOROVOD_SPARK_WORK_DIR",
          "Folder that workers of a Spark job run in; unset: one that is made for each."),
     text("HOROVOD_SPARK_DEVICES", "GPUs that Spark has given to a task; set by `horovod.spark`."),
+    text("HOROVOD_SPARK_USE_LOCAL_RANK_GPU_INDEX",
+         "Not 0: estimators train on the GPU of the local rank, whatever Spark has given."),
 };
 
 constexpr Row kGpuRows[] = {

@@ -63,7 +63,6 @@ struct Settings {
   int64_t autotune_steps_per_sample = 10;
   int64_t autotune_max_samples = 20;  // HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES
   double autotune_noise = 0.8;        // HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE
-  // accepted, checked, without effect here (documented): controller, cpu operations, ...
 
   std::vector<std::string> warnings;  // to be logged once the log is set up
   bool operator==(const Settings&) const = default;

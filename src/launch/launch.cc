@@ -112,7 +112,14 @@ int launch(Options options, const EnvironmentList& environment, Terminal& termin
       if (exit_code) return *exit_code;
     }
   }
-  const Result<Prepared> prepared = prepare_job(std::move(options), environment);
+  SayWaiting say_waiting;
+  if (request == Request::kRun) {
+    say_waiting = [&terminal](const std::string& text) {
+      terminal.err().append(concat("horovodrun: ", text, "\n"));
+      flush_all(terminal, nullptr, Deadline::after(kFlushTimeOfJoined));
+    };
+  }
+  const Result<Prepared> prepared = prepare_job(std::move(options), environment, say_waiting);
   if (!prepared) return fail(terminal, prepared.status());
   const Plan& plan = prepared->plan;
   const bool is_elastic = prepared->options.elastic.is_requested();

@@ -169,6 +169,41 @@ TEST_F(Elastic, ADiscoveryScriptThatFailsAtFirstFailsTheJob) {
   EXPECT_THAT(job.err(), HasSubstr("exited with code 3: oops"));
 }
 
+TEST_F(Elastic, HostsMayComeAfterTheLauncher) {
+  write_hosts("# none yet\n");
+  for (const std::vector<std::string>& source :
+       {std::vector<std::string>{"--host-discovery-script", "cat '" + hosts_file() + "'"},
+        std::vector<std::string>{"--hostfile", hosts_file()}}) {
+    write_hosts("\n# none yet\n");
+    std::filesystem::remove(stop_file());
+    std::vector<std::string> options = {"-np", "1", "--min-np", "1"};
+    options.insert(options.end(), source.begin(), source.end());
+    LaunchedJob job(command(options));
+    ASSERT_TRUE(job.wait_for_error("names no host yet: waiting for hosts")) << job.err();
+
+    write_hosts("localhost:1\n");
+    ASSERT_TRUE(wait_for_world(job, 1, 1)) << job.err();
+    stop();
+
+    EXPECT_EQ(job.wait(), 0) << job.err();
+  }
+}
+
+TEST_F(Elastic, HostsThatNeverComeEndTheJob) {
+  LaunchedJob job(command(
+      {"-np", "1", "--min-np", "1", "--host-discovery-script", "true", "--elastic-timeout", "1"}));
+
+  EXPECT_EQ(job.wait(), 125);
+  EXPECT_THAT(job.err(), HasSubstr("--host-discovery-script true named no host within 1 s"));
+}
+
+TEST_F(Elastic, MoreAtLeastThanAtMostIsRefused) {
+  LaunchedJob job(command({"-np", "1", "--min-np", "3", "--max-np", "2"}));
+
+  EXPECT_EQ(job.wait(), 2);
+  EXPECT_THAT(job.err(), HasSubstr("--min-np 3 is more than --max-np 2"));
+}
+
 TEST_F(Elastic, TheResetLimitEndsTheJob) {
   LaunchedJob job(command({"-np", "2", "--min-np", "1", "--reset-limit", "0"}));
   ASSERT_TRUE(wait_for_world(job, 1, 2)) << job.err();

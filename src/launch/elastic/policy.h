@@ -27,6 +27,7 @@
 #include "launch/elastic/cooldown.h"
 #include "launch/elastic/network_blame.h"
 #include "launch/elastic/placement.h"
+#include "launch/options/launch_settings.h"
 #include "launch/plan/hosts.h"
 
 namespace hvd::launch {
@@ -36,7 +37,7 @@ struct PolicyLimits {
   int32_t first = 1;                                  // -np: slots that are needed to start
   int32_t most = INT32_MAX;                           // --max-np
   std::optional<int32_t> resets = {};                 // --reset-limit
-  Nanoseconds timeout = std::chrono::seconds(600);    // --elastic-timeout
+  Nanoseconds timeout = kDefaultElasticTimeout;       // --elastic-timeout
   Nanoseconds ready_time = std::chrono::seconds(60);  // for members of a world that broke
   CooldownRules cooldown = {};
   bool may_hosts_change = false;  // a script, or a file that somebody may edit

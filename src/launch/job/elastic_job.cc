@@ -20,7 +20,8 @@ ElasticJob::ElasticJob(const Prepared& prepared, FleetStart& start, Terminal& te
       start_(start),
       terminal_(terminal),
       policy_(policy_limits(prepared.options, prepared.settings)),
-      discovery_(prepared.options, prepared.plan.environment, signals, limit),
+      discovery_(prepared.options, prepared.plan.environment, signals, limit,
+                 prepared.settings.discovery_period),
       log_(std::move(log)) {
   const ElasticOptions& elastic = prepared.options.elastic;
   if (!elastic.chaos_kill) return;

@@ -20,12 +20,14 @@
 namespace hvd::launch {
 
 HostDiscovery::HostDiscovery(const Options& options, const EnvironmentList& environment,
-                             const Signals& signals, const DescriptorLimit& limit)
+                             const Signals& signals, const DescriptorLimit& limit,
+                             Nanoseconds period)
     : options_(options),
       environment_(environment),
       signals_(signals),
       limit_(limit),
-      next_at_(now() + kPeriod) {}
+      period_(period),
+      next_at_(now() + period) {}
 
 HostDiscovery::~HostDiscovery() {
   if (pid_ < 0) return;
@@ -84,7 +86,7 @@ void HostDiscovery::on_time(TimePoint time) {
     return;
   }
   if (time < next_at_) return;
-  next_at_ = time + kPeriod;
+  next_at_ = time + period_;
   if (!options_.elastic.host_discovery_script.empty()) {
     if (const Status started = start_script(); !started.is_ok()) finish(started);
     return;

@@ -1,5 +1,5 @@
-// host_discovery.h - which hosts there are while an elastic job runs: a script that is run every
-// second, or a host file that somebody edits. One thread; never blocks for longer than a small file
+// host_discovery.h - which hosts there are while an elastic job runs: a script that is run again and
+// again, or a host file that somebody edits. One thread; never blocks for longer than a small file
 // takes. A script that hangs is killed.
 #pragma once
 
@@ -22,10 +22,8 @@ namespace hvd::launch {
 
 class HostDiscovery {
  public:
-  static constexpr std::chrono::seconds kPeriod{1};
-
   HostDiscovery(const Options& options, const EnvironmentList& environment, const Signals& signals,
-                const DescriptorLimit& limit);
+                const DescriptorLimit& limit, Nanoseconds period);
   ~HostDiscovery();
   HostDiscovery(const HostDiscovery&) = delete;
   HostDiscovery& operator=(const HostDiscovery&) = delete;
@@ -49,6 +47,7 @@ class HostDiscovery {
   const EnvironmentList& environment_;
   const Signals& signals_;
   const DescriptorLimit& limit_;
+  const Nanoseconds period_;
   TimePoint next_at_;
   pid_t pid_ = -1;
   UniqueFd out_;

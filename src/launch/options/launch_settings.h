@@ -4,8 +4,8 @@
 //   HOROVOD_ELASTIC_TIMEOUT            whole seconds: stands in for --elastic-timeout
 //   HOROVOD_ELASTIC_READY_SECONDS      float, default 60: how long members of a world that broke
 //                                      have to come back before they are killed
-//   HOROVOD_REMOTE_EXECUTABLE          where horovodrun is on other hosts; default: where it is
-//   here
+//   HOROVOD_ELASTIC_DISCOVERY_SECONDS  float, default 1: how often hosts are asked for
+//   HOROVOD_REMOTE_EXECUTABLE          horovodrun on other hosts; default: where it is here
 #pragma once
 
 #include <chrono>
@@ -19,12 +19,14 @@
 namespace hvd::launch {
 
 inline constexpr std::chrono::seconds kDefaultStartTimeout{30};
+inline constexpr std::chrono::seconds kDefaultElasticTimeout{600};
 
 struct LaunchSettings {
   Nanoseconds termination_grace = std::chrono::seconds(5);
   std::optional<std::chrono::seconds> start_timeout = {};
   std::optional<std::chrono::seconds> elastic_timeout = {};
   Nanoseconds elastic_ready_time = std::chrono::seconds(60);
+  Nanoseconds discovery_period = std::chrono::seconds(1);
   std::string remote_executable = {};  // empty: as here
 };
 

@@ -16,7 +16,7 @@
 
 namespace hvd::launch {
 
-// More is a typing mistake; the core takes no more ranks either.
+// More is a typing mistake. Of how many ranks a job may consist is for the core to say, at init.
 inline constexpr int32_t kMaxWorkers = 65536;
 
 enum class Request {

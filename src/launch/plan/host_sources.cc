@@ -114,9 +114,20 @@ Result<FoundHosts> discovered_hosts(const Options& options, const EnvironmentLis
     return precondition_error(concat(who, " ", describe(output->status),
                                      output->err.empty() ? "" : concat(": ", trim(output->err))));
   }
+  if (names_no_host(output->out)) return FoundHosts{.hosts = {}, .source = who};
   auto hosts = parse_discovered(output->out, options);
   if (!hosts) return hosts.status();
   return FoundHosts{.hosts = *std::move(hosts), .source = who};
+}
+
+Result<FoundHosts> hosts_of_file(const Options& options) {
+  HVD_TRY_ASSIGN(const std::string text, read_text_file("--hostfile", options.hostfile));
+  FoundHosts found{.hosts = {}, .source = concat("--hostfile ", options.hostfile)};
+  if (may_hosts_change(options) && names_no_host(text)) return found;
+  auto hosts = parse_hostfile(text, options.elastic.slots_per_host.value_or(1));
+  if (!hosts) return blame(concat("--hostfile: ", options.hostfile), hosts.status());
+  found.hosts = *std::move(hosts);
+  return found;
 }
 
 }  // namespace
@@ -174,9 +185,7 @@ Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& env
     found.hosts = *std::move(hosts);
     found.source = "-H";
   } else if (!options.hostfile.empty()) {
-    HVD_TRY_ASSIGN(found.hosts, read_hostfile("--hostfile", options.hostfile,
-                                              options.elastic.slots_per_host.value_or(1)));
-    found.source = concat("--hostfile ", options.hostfile);
+    HVD_TRY_ASSIGN(found, hosts_of_file(options));
   } else {
     HVD_TRY_ASSIGN(std::optional<FoundHosts> batch, batch_hosts(environment));
     from_batch_system = batch.has_value();

@@ -37,6 +37,7 @@ bool may_hosts_change(const Options& options);
 // Of --hostfile, again.
 Result<std::vector<HostSlots>> read_hosts_again(const Options& options);
 
+// None, where hosts may change: there is no host yet.
 Result<FoundHosts> find_hosts(const Options& options, const EnvironmentList& environment);
 
 }  // namespace hvd::launch

@@ -122,13 +122,29 @@ Result<std::vector<HostSlots>> parse_hosts(std::string_view text) {
   }
 }
 
+namespace {
+
+// Takes the next line off, without its comment.
+std::string_view take_line(std::string_view& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return trim(line.substr(0, line.find('#')));
+}
+
+}  // namespace
+
+bool names_no_host(std::string_view text) {
+  while (!text.empty()) {
+    if (!take_line(text).empty()) return false;
+  }
+  return true;
+}
+
 Result<std::vector<HostSlots>> parse_hostfile(std::string_view text, int32_t default_slots) {
   std::vector<HostSlots> hosts;
   for (size_t number = 1; !text.empty(); ++number) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    line = trim(line.substr(0, line.find('#')));
+    const std::string_view line = take_line(text);
     if (line.empty()) continue;
     Result<HostSlots> host = parse_line(line, default_slots);
     if (!host) return blame(concat("line ", number), host.status());

@@ -24,6 +24,8 @@ Result<std::vector<HostSlots>> parse_hosts(std::string_view text);
 // One host per line: "h1 slots=2" (Open MPI), "h1:2" (MPICH, Intel MPI) or "h1" alone, which takes
 // `default_slots`. Empty lines and what follows a # do not count. Errors name the line.
 Result<std::vector<HostSlots>> parse_hostfile(std::string_view text, int32_t default_slots);
+// Nothing that counts stands in it.
+bool names_no_host(std::string_view text);
 
 // Whether a name may stand in the arguments of ssh and in a shell's line: a name or an address, not
 // an option and nothing that a shell would read. Whoever named the host: users, files, Slurm, LSF.

@@ -1,6 +1,7 @@
 #include "launch/plan/prepare.h"
 
 #include <limits.h>
+#include <poll.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ namespace {
 
 constexpr std::chrono::seconds kResolveTime{3};
 constexpr std::chrono::seconds kAskSshTime{20};
+constexpr int kPauseBetweenLooksMs = 1000;
 
 // 128 random bits: no other job, of whatever user, has the same name.
 Result<std::string> new_job_id() {
@@ -86,10 +88,45 @@ std::vector<LocatedHost> locate_hosts(const std::vector<HostSlots>& hosts,
   return located;
 }
 
-Result<Prepared> prepare_job(Options options, const EnvironmentList& environment) {
+namespace {
+
+Status check_sizes(const ElasticOptions& elastic) {
+  if (!elastic.min_num_proc || !elastic.max_num_proc) return Status::ok();
+  if (*elastic.min_num_proc <= *elastic.max_num_proc) return Status::ok();
+  return invalid_argument(concat("--min-np ", *elastic.min_num_proc, " is more than --max-np ",
+                                 *elastic.max_num_proc));
+}
+
+// The first hosts. One look after the other is all there is to do; a signal ends the program.
+Result<FoundHosts> first_hosts(const Options& options, const LaunchSettings& settings,
+                               const EnvironmentList& environment, const SayWaiting& say_waiting) {
+  const auto patience =
+      options.elastic.timeout.value_or(settings.elastic_timeout.value_or(kDefaultElasticTimeout));
+  const Deadline deadline = Deadline::after(patience);
+  for (bool is_first = true;; is_first = false) {
+    HVD_TRY_ASSIGN(FoundHosts found, find_hosts(options, environment));
+    if (!found.hosts.empty()) return found;
+    if (!say_waiting) return invalid_argument(concat(found.source, ": no host in it"));
+    if (deadline.passed()) {
+      return Status(StatusCode::kTimedOut,
+                    concat(found.source, " named no host within ", patience.count(), " s"));
+    }
+    if (is_first) {
+      say_waiting(concat(found.source, " names no host yet: waiting for hosts, at most ",
+                         patience.count(), " s"));
+    }
+    ::poll(nullptr, 0, kPauseBetweenLooksMs);
+  }
+}
+
+}  // namespace
+
+Result<Prepared> prepare_job(Options options, const EnvironmentList& environment,
+                             const SayWaiting& say_waiting) {
   HVD_TRY(read_config_file(options));
+  HVD_TRY(check_sizes(options.elastic));
   HVD_TRY_ASSIGN(LaunchSettings settings, read_launch_settings(environment));
-  HVD_TRY_ASSIGN(FoundHosts found, find_hosts(options, environment));
+  HVD_TRY_ASSIGN(FoundHosts found, first_hosts(options, settings, environment, say_waiting));
   options.num_proc = found.num_proc;
   HVD_TRY_ASSIGN(std::string hostname, own_hostname());
   HVD_TRY_ASSIGN(std::string job_id, new_job_id());
