@@ -55,13 +55,21 @@ std::string refused_text(const net::Visitors& visitors) {
 }  // namespace
 
 std::string audit_line(const AuditFacts& facts) {
-  if (facts.visitors == nullptr) {
+  if (facts.visitors == nullptr && facts.joining == nullptr) {
     return "horovodrun: audit: one host, no port was open; key random for this job\n";
   }
-  return concat("horovodrun: audit: ", joined_text(*facts.visitors),
-                "; key random for this job, through ssh; HOROVOD_TLS ",
-                facts.tls.empty() ? "is not set" : concat("is ", facts.tls), "; ",
-                refused_text(*facts.visitors), " at the job's store\n");
+  static const net::Visitors kNobody;
+  const net::Visitors& ranks = facts.visitors != nullptr ? *facts.visitors : kNobody;
+  const bool joins = facts.joining != nullptr;
+  std::string refused;
+  if (facts.visitors != nullptr) refused = concat(refused_text(ranks), " at the job's store");
+  if (joins) {
+    refused += concat(refused.empty() ? "" : ", ", refused_text(*facts.joining),
+                      " at the port of --join");
+  }
+  return concat("horovodrun: audit: ", joined_text(ranks), "; key random for this job, through ",
+                joins ? "connections that the key of --key-file opened" : "ssh", "; HOROVOD_TLS ",
+                facts.tls.empty() ? "is not set" : concat("is ", facts.tls), "; ", refused, "\n");
 }
 
 }  // namespace hvd::launch

@@ -10,8 +10,9 @@
 namespace hvd::launch {
 
 struct AuditFacts {
-  const net::Visitors* visitors = nullptr;  // of the job's store; null: one host, no port
-  std::string tls;                          // the value of HOROVOD_TLS; empty: not set
+  const net::Visitors* visitors = nullptr;  // of the job's store; null: it has none
+  const net::Visitors* joining = nullptr;   // of the port of --join; null: none
+  std::string tls = {};                     // the value of HOROVOD_TLS; empty: not set
 };
 
 // "horovodrun: audit: ...\n".

@@ -1,12 +1,12 @@
 #include "launch/job/elastic_log.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 
 #include "base/json_text.h"
+#include "base/own_file.h"
+#include "base/parse.h"
 #include "base/text.h"
 #include "launch/job/report.h"
 
@@ -20,8 +20,9 @@ constexpr size_t kShownResets = 10;
 Result<ElasticLog> ElasticLog::open(const std::string& path) {
   ElasticLog log;
   if (path.empty()) return log;
-  log.file_.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!log.file_.valid()) return errno_status(concat("--elastic-log: ", path), errno);
+  Result<UniqueFd> file = create_own_file(path, 0644);
+  if (!file) return blame(concat("--elastic-log: ", path), file.status());
+  log.file_ = *std::move(file);
   return log;
 }
 

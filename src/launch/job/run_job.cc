@@ -50,11 +50,14 @@ void say_ended(const Fleet& fleet, Terminal& terminal) {
 // On request; and whenever somebody tried who should not.
 void say_audit(const Prepared& prepared, const Fleet& fleet, Terminal& terminal) {
   const net::Visitors* visitors = fleet.store ? &fleet.store->visitors() : nullptr;
-  const bool has_refused = visitors != nullptr && visitors->refused() > 0;
+  const net::Visitors* joining = fleet.joined ? &fleet.joined->visitors() : nullptr;
+  const bool has_refused = (visitors != nullptr && visitors->refused() > 0) ||
+                           (joining != nullptr && joining->refused() > 0);
   if (!prepared.options.verbose && !has_refused) return;
   terminal.err().start_line();
   terminal.err().append(
       audit_line({.visitors = visitors,
+                  .joining = joining,
                   .tls = get_variable(prepared.plan.environment, "HOROVOD_TLS").value_or("")}));
 }
 

@@ -45,6 +45,7 @@ class JoinedHosts {
   std::optional<std::vector<HostSlots>> take_news();
 
   const std::string& own_name() const { return own_name_; }
+  const net::Visitors& visitors() const { return acceptor_->visitors(); }
   // Asks that host for one more agent: its standard input and output, as soon as it is there.
   Result<UniqueFd> open_agent(const std::string& host);
 
