@@ -8,7 +8,8 @@ from typing import Any
 from ._slots import create_run_env_vars, create_slot_env_vars, launch_gloo
 from .common.util import network
 from .common.util.hosts import get_host_assignments, parse_hosts
-from .elastic.discovery import FixedHosts, HostDiscoveryScript
+from .elastic._host_file import HostFile, discovery_environment
+from .elastic.discovery import HostDiscovery, HostDiscoveryScript
 from .http.http_server import RendezvousServer
 from .mpi_run import run_settings
 
@@ -43,23 +44,23 @@ def gloo_run(
 
 
 def gloo_run_elastic(settings: Any, env: Mapping[str, str], command: Sequence[str]) -> None:
-    """The same with ElasticSettings, whose hosts a script or a FixedHosts names; by the original's rules."""
-    words = ["--whole-hosts", *_discovery_words(settings.discovery)]
-    run_settings("--gloo", settings, settings.nics, env, command, words)
-
-
-def _discovery_words(discovery: Any) -> list[str]:
-    if isinstance(discovery, HostDiscoveryScript):
-        words = ["--host-discovery-script", discovery.discovery_script]
-        if discovery.default_slots is not None:
-            words += ["--slots-per-host", str(discovery.default_slots)]
-    elif isinstance(discovery, FixedHosts):
-        hosts = discovery.find_available_hosts_and_slots()
-        words = ["-H", ",".join(f"{host}:{slots}" for host, slots in hosts.items())]
-    else:
-        message = (
-            "gloo_run_elastic: horovodrun finds hosts by a HostDiscoveryScript or FixedHosts, "
-            f"got {type(discovery).__name__}; ElasticDriver takes any HostDiscovery"
-        )
+    """The same with ElasticSettings, whose `discovery` finds the hosts; by the original's rules."""
+    if not isinstance(env, Mapping):
+        message = f"env must be a dict, got {type(env).__name__}"
+        raise TypeError(message)
+    discovery = settings.discovery
+    if not isinstance(discovery, HostDiscovery):
+        message = f"gloo_run_elastic: discovery must be a HostDiscovery, got {type(discovery).__name__}"
         raise ValueError(message)  # noqa: TRY004 - type of the public API
-    return words
+
+    def run(hosts: Sequence[str]) -> None:
+        words = ["--whole-hosts", *hosts]
+        run_settings("--gloo", settings, settings.nics, discovery_environment(env), command, words)
+
+    if isinstance(discovery, HostDiscoveryScript):
+        default = discovery.default_slots
+        slots = [] if default is None else ["--slots-per-host", str(default)]
+        run(["--host-discovery-script", discovery.discovery_script, *slots])
+    else:
+        with HostFile(discovery) as file:
+            run(["--hostfile", file.path])

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from horovod.common.util import gloo_built, mpi_built
@@ -22,6 +22,7 @@ from .common.util import config_parser
 from .common.util.hosts import parse_host_files, parse_hosts_and_slots
 from .common.util.settings import Settings
 from .elastic import driver
+from .elastic._host_file import discovery_environment
 from .js_run import is_jsrun_installed, js_run
 from .mpi_run import mpi_run
 from .util import lsf, network
@@ -149,13 +150,13 @@ def _settings(args: Any, hosts: str | None, num_proc: int | None) -> Settings:
     )
 
 
-def _run_as_planned(args: Any) -> list[Any] | None:
+def _run_as_planned(args: Any, environment: Mapping[str, str] | None = None) -> list[Any] | None:
     """Let horovodrun run the job; RuntimeError if it fails. Results of args.run_func."""
     if args.run_func is not None:
         return run_function(args, args.run_func, (), {})
     words = [*option_words(args), "--", *(args.command or [])]
     plan(words)  # mistakes are a ValueError, not a job that failed
-    ended = run_program(words)
+    ended = run_program(words, environment)
     if ended.code != 0:
         raise RuntimeError(failure_text(ended))
     return None
@@ -210,7 +211,7 @@ def _run_elastic(args: Any) -> list[Any] | None:
     if args.elastic_timeout is None and "HOROVOD_ELASTIC_TIMEOUT" not in os.environ:
         # Programs replace the number.
         changes["elastic_timeout"] = driver.ELASTIC_TIMEOUT_SECS
-    return _run_as_planned(_changed(args, **changes))
+    return _run_as_planned(_changed(args, **changes), discovery_environment(os.environ))
 
 
 def _run(args: Any) -> list[Any] | None:
@@ -291,17 +292,31 @@ def _check_all_hosts_ssh_successful(
     return not closed
 
 
-def run_commandline(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Become horovodrun, with these arguments (default: those of this process)."""
+def run_commandline(arguments: Sequence[str] | None = None) -> None:
+    """Run the job of a command line (default: that of this process); RuntimeError if it fails.
+
+    What --help and the like print is printed, and the process exits, as of `parse_args`.
+    """
     words = sys.argv[1:] if arguments is None else list(arguments)
+    args = parse_args(words)
+    if args.host_discovery_script or args.min_num_proc:
+        _run_elastic(args)
+        return
+    ended = run_program(words)
+    if ended.code != 0:
+        raise RuntimeError(failure_text(ended))
+
+
+def _become_launcher() -> NoReturn:
+    """Become horovodrun, with the arguments of this process."""
     program = find_program()
     sys.stdout.flush()
     sys.stderr.flush()
     # Python ignores these, and workers would inherit that.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    os.execv(program, [program, *words])  # noqa: S606 - no shell is wanted
+    os.execv(program, [program, *sys.argv[1:]])  # noqa: S606 - no shell is wanted
 
 
 if __name__ == "__main__":
-    run_commandline()
+    _become_launcher()

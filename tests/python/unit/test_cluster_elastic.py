@@ -17,6 +17,7 @@ from horovod._cluster.elastic.exchange import Exchange
 from horovod._cluster.elastic.line import Kind, LineLostError, call, take_call
 from horovod._cluster.elastic.relay import hello
 from horovod._cluster.elastic.seat import Seat, is_farewell, variables_of
+from horovod._core.errors import REMOVED
 from horovod.common.exceptions import HorovodInternalError
 
 KEY = bytes(range(32))
@@ -173,7 +174,7 @@ class Clock:
 
 
 def test_a_look_for_hosts_may_fail_but_not_the_first(monkeypatch, caplog):
-    monkeypatch.setattr("horovod._cluster.elastic.driver._DISCOVER_SECONDS", 0.0)
+    monkeypatch.setattr("horovod.runner.elastic.driver.DISCOVER_HOSTS_FREQUENCY_SECS", 0.0)
     driver, refusing = ElasticDriver(Limits()), ElasticDriver(Limits())
     engine = Clock(failing_asks={2, 3, 4}, looks=10)
     try:
@@ -213,6 +214,12 @@ def _decide_words():
     return [find_program(), "--decide"]
 
 
+def _internal_error(status):
+    error = HorovodInternalError("init: no slot")
+    error.status = status
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
@@ -220,9 +227,10 @@ def _decide_words():
         (SystemExit(), True),
         (SystemExit(3), False),
         (SystemExit("a text"), False),
-        (HorovodInternalError("init: this worker was removed from the job: no slot"), True),
+        (_internal_error(REMOVED), True),
+        (_internal_error(7), False),
         (HorovodInternalError("a peer is lost"), False),
-        (ValueError("this worker was removed from the job"), False),
+        (ValueError("no slot"), False),
     ],
 )
 def test_what_is_no_failure_of_a_worker(error, expected):

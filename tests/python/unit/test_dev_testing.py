@@ -209,6 +209,16 @@ def test_the_full_run_holds_every_step_of_the_others():
         assert set(names(mode)) <= full, mode
 
 
+def test_the_full_run_also_holds_older_releases_of_pytorch():
+    mine = plan.make_run("full", "")
+    steps = run.steps_of(mine)
+    names_of_all = {step.name for step in steps}
+
+    assert not plan.make_run("default", "").older_torch
+    for one in mine.older_torch:
+        assert {f"install {one.venv}", f"test python.torch-{one.version}.parallel.np2"} <= names_of_all
+
+
 def test_a_pattern_leaves_out_what_its_suites_do_not_need():
     needed = ["install .venv", "build library", "package .venv"]
 

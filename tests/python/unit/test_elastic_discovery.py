@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -160,6 +162,7 @@ def test_settings_become_words_of_the_launcher():
             run_program.return_value.code = 0
             gloo_run.gloo_run_elastic(settings, {}, ["train"])
         said.append(" ".join(run_program.call_args.args[0]))
+        assert run_program.call_args.args[1]["HOROVOD_ELASTIC_DISCOVERY_SECONDS"] == "1.0"
 
     for words in said:
         assert "--min-num-proc=2" in words
@@ -168,6 +171,33 @@ def test_settings_become_words_of_the_launcher():
         assert "--blacklist-cooldown-range 1 2" in words
         assert "--whole-hosts" in words
     assert "--host-discovery-script ./hosts.sh --slots-per-host 2 -- train" in said[0]
-    assert "-H a:1,b:2 -- train" in said[1]
-    with pytest.raises(ValueError, match="HostDiscoveryScript"):
+    assert "--hostfile " in said[1]
+    with pytest.raises(ValueError, match="must be a HostDiscovery, got object"):
         gloo_run.gloo_run_elastic(ElasticSettings(discovery=object(), **limits), {}, ["train"])
+
+
+def test_a_host_file_follows_what_a_program_finds(monkeypatch, caplog):
+    from horovod.runner.elastic import driver
+    from horovod.runner.elastic._host_file import HostFile
+
+    monkeypatch.setattr(driver, "DISCOVER_HOSTS_FREQUENCY_SECS", 0.01)
+    hosts = FixedHosts({"a": 1})
+    with HostFile(hosts) as file:
+        path = Path(file.path)
+        assert path.read_text() == "a:1\n"
+
+        hosts.set({"a": 1, "b": 2})
+        _await(lambda: path.read_text() == "a:1\nb:2\n")
+
+        hosts.find_available_hosts_and_slots = mock.Mock(side_effect=RuntimeError("no answer"))
+        _await(lambda: "the hosts stay as they are known: no answer" in caplog.text)
+        assert path.read_text() == "a:1\nb:2\n"
+    assert not path.exists()
+    assert not path.parent.exists()
+
+
+def _await(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)

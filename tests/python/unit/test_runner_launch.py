@@ -224,6 +224,7 @@ def test_an_elastic_job_follows_the_rules_of_the_original(
     variable: str | None, option: int | None, expected: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "ELASTIC_TIMEOUT_SECS", 7)
+    monkeypatch.setattr(driver, "DISCOVER_HOSTS_FREQUENCY_SECS", 0.25)
     monkeypatch.delenv("HOROVOD_ELASTIC_TIMEOUT", raising=False)
     if variable is not None:
         monkeypatch.setenv("HOROVOD_ELASTIC_TIMEOUT", variable)
@@ -233,7 +234,8 @@ def test_an_elastic_job_follows_the_rules_of_the_original(
     with mock.patch.object(launch, "_run_as_planned") as run:
         launch._run_elastic(args)
 
-    (planned,) = run.call_args.args
+    planned, environment = run.call_args.args
+    assert environment["HOROVOD_ELASTIC_DISCOVERY_SECONDS"] == "0.25"
     assert (planned.whole_hosts, planned.elastic_timeout) == (True, expected)
     assert "--whole-hosts" in option_words(planned)
 
@@ -257,3 +259,14 @@ def test_a_job_without_mpi_runs_and_fails_as_it_does() -> None:
         "Process name: 0\nExit code: 3\n",
         str(raised.value),
     )
+
+
+def test_a_command_line_is_run_by_a_child_of_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    elastic = ["-np", "1", "--min-np", "1", "--host-discovery-script", "echo localhost:1"]
+    launch.run_commandline(["-np", "2", "true"])
+    launch.run_commandline([*elastic, "true"])
+    monkeypatch.setattr("sys.argv", ["horovodrun", "-np", "1", "sh", "-c", "exit 3"])
+
+    for run in (launch.run_commandline, lambda: launch.run_commandline([*elastic, "sh", "-c", "exit 3"])):
+        with pytest.raises(RuntimeError, match="one or more processes exited with non-zero status"):
+            run()

@@ -109,5 +109,5 @@ def test_elastic_jobs_start_with_hosts_that_can_be_compared() -> None:
 def test_elastic_jobs_are_the_launchers() -> None:
     settings = ElasticSettings(None, 1, 2, 3, 4, num_proc=1)
 
-    with pytest.raises(ValueError, match="HostDiscoveryScript or FixedHosts, got NoneType"):
+    with pytest.raises(ValueError, match="must be a HostDiscovery, got NoneType"):
         gloo_run.gloo_run_elastic(settings, {"PATH": "/usr/bin:/bin"}, ["true"])

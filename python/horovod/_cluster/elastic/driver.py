@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from horovod._cluster.job import Job
+from horovod.runner.elastic import driver as elastic_driver
 
 from .decider import Decided, Decider, Limits
 from .exchange import Exchange, Heard
@@ -21,7 +22,6 @@ from .seat import Seat
 
 _LOG = logging.getLogger("horovod")
 _LOOK_SECONDS = 0.1
-_DISCOVER_SECONDS = 1.0
 _STORE_SECONDS = 60.0
 
 
@@ -100,7 +100,7 @@ class ElasticDriver:
         while self._end is None:
             if time.monotonic() >= discover_at:
                 self._discover(engine)
-                discover_at = time.monotonic() + _DISCOVER_SECONDS
+                discover_at = time.monotonic() + elastic_driver.DISCOVER_HOSTS_FREQUENCY_SECS
             self._take_events(engine, variables)
             for ended in engine.look():
                 self._decider.end(ended.worker, ended.code, ended.how)

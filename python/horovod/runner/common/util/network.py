@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from horovod.runner._gone import GoneService
 from horovod.runner.util.network import (
     filter_local_addresses,
     find_port,
@@ -12,6 +13,8 @@ from horovod.runner.util.network import (
 )
 
 __all__ = [
+    "BasicClient",
+    "BasicService",
     "NoValidAddressesFound",
     "filter_local_addresses",
     "find_port",
@@ -24,3 +27,11 @@ __all__ = [
 
 class NoValidAddressesFound(Exception):  # noqa: N818 - name of the public interface
     """A service answers at none of the addresses that it is said to have."""
+
+
+class BasicService(GoneService):
+    """Not here."""
+
+
+class BasicClient(GoneService):
+    """Not here."""
