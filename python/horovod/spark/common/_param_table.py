@@ -42,7 +42,10 @@ def camel_case(name: str) -> str:
 
 
 def with_params(rows: Iterable[Row]) -> Callable[[_Class], _Class]:
-    """Give a class the parameters of a table; `_default_params` holds the defaults of it and its bases."""
+    """Give a class the parameters of a table; `_default_params` holds the defaults of it and its bases.
+
+    A getter that the class brings stays.
+    """
     rows = tuple(rows)
 
     def decorate(cls: _Class) -> _Class:
@@ -51,7 +54,8 @@ def with_params(rows: Iterable[Row]) -> Callable[[_Class], _Class]:
             setattr(cls, row.name, Param(Params._dummy(), row.name, row.doc, row.converter))  # noqa: SLF001
             defaults[row.name] = row.default
             accessor = row.accessor or camel_case(row.name)
-            setattr(cls, f"get{accessor}", _getter(row))
+            if f"get{accessor}" not in vars(cls):
+                setattr(cls, f"get{accessor}", _getter(row))
             if row.has_setter:
                 setattr(cls, f"set{accessor}", _setter(row))
         cls._default_params = defaults  # type: ignore[attr-defined]

@@ -99,7 +99,14 @@ class ModelParams(TableParams):
     def _get_metadata(self) -> Any:
         return self.getOrDefault("_metadata")
 
-    def output_columns(self) -> list[str]:
-        """Return the columns of the predictions: <label>__output unless they were set."""
+    def getOutputCols(self) -> list[str] | None:  # noqa: N802 - Spark's way of naming
+        """Return outputCols: <label>__output unless they were set; None where labels are not known."""
         given = self.getOrDefault("outputCols")
-        return list(given) if given else [f"{label}__output" for label in self.getOrDefault("label_columns")]
+        if given:
+            return list(given)
+        labels = self.getOrDefault("label_columns")
+        return [f"{label}__output" for label in labels] if labels else None
+
+    def output_columns(self) -> list[str]:
+        """Return the columns of the predictions."""
+        return self.getOutputCols() or []

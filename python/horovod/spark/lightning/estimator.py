@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cloudpickle  # type: ignore[import-untyped]
@@ -34,6 +35,8 @@ __all__ = ["MIN_PL_VERSION", "EstimatorParams", "TorchEstimator", "TorchModel"]
 
 _torch_param_serialize = as_text  # programs for the original import it from here
 
+_log = logging.getLogger("horovod.spark")
+
 _TRAINER_ARGS = ("accumulate_grad_batches", "gradient_clip_algorithm", "gradient_clip_val")
 # What our loop does not do, or does not show, whatever they say: training is the same.
 _TRAINER_ARGS_WITHOUT_EFFECT = (
@@ -54,7 +57,7 @@ _ESTIMATOR_ROWS = (
     Row("data_module", "class that reads the data, a DataModule"),
     Row("loader_num_epochs", "not used: passes are joined without end", None, to_int),
     Row("terminate_on_nan", "fail when the loss is not a finite number", default=False, converter=to_bool),
-    Row("profiler", "must be None: our loop has no profiler", has_setter=False),
+    Row("profiler", "not used: our loop has no profiler", has_setter=False),
     Row("trainer_args", f"what our loop knows of a Trainer's arguments: {', '.join(_TRAINER_ARGS)}"),
     Row("debug_data_loader", "not used", default=False, converter=to_bool),
     Row("train_async_data_loader_queue_size", "not used: a thread reads ahead by blocks"),
@@ -176,10 +179,7 @@ class TorchEstimator(HorovodEstimator):
             )
             raise ValueError(message)
         if self._given("profiler"):
-            message = (
-                f"profiler must be None: the training loop is ours, and has none, got {self.getProfiler()!r}"
-            )
-            raise ValueError(message)
+            _log.warning("profiler=%r is left out: the training loop is ours, and has none", self.getProfiler())
         if self.getLogEveryNSteps() < 1:
             message = f"log_every_n_steps must be positive, got {self.getLogEveryNSteps()}"
             raise ValueError(message)
@@ -213,6 +213,8 @@ class TorchEstimator(HorovodEstimator):
         run_id = self._run_id()
         module_class = self.getDataModule() or PetastormDataModule
         common = job_of(self, train_rows, val_rows, metadata, run_id, dataset_idx, module_class)
+        if self.getNumGPUs() == 0:
+            common = replace(common, use_gpu=False)
         common.reader.setdefault("float_dtype", np.float32)
         module = self._module(features)
         job = LightningJob(

@@ -104,6 +104,8 @@ class TorchEstimator(HorovodEstimator):
         """See docs/spark-estimators.md for the parameters."""
         super().__init__()
         self.setParams(**self._input_kwargs)
+        self._check_losses()
+        self._check_passes()
 
     def setParams(self, **kwargs: Any) -> TorchEstimator:  # noqa: N802 - name of Spark
         """Set several parameters; None leaves one as it is."""
@@ -118,10 +120,18 @@ class TorchEstimator(HorovodEstimator):
         if self.getOptimizer() is None:
             message = "TorchEstimator needs an optimizer: give optimizer=..."
             raise ValueError(message)
-        has_loss, has_constructors = self.getLoss() is not None, self.getLossConstructors() is not None
-        if has_loss == has_constructors:
-            message = "give either loss or loss_constructors" + (", not both" if has_loss else "")
+        if self.getLoss() is None and self.getLossConstructors() is None:
+            message = "give either loss or loss_constructors"
             raise ValueError(message)
+        self._check_losses()
+        self._check_passes()
+
+    def _check_losses(self) -> None:
+        if self.getLoss() is not None and self.getLossConstructors() is not None:
+            message = "give either loss or loss_constructors, not both"
+            raise ValueError(message)
+
+    def _check_passes(self) -> None:
         if self.getBackwardPassesPerStep() <= 0:
             message = f"backward_passes_per_step must be positive, got {self.getBackwardPassesPerStep()}"
             raise ValueError(message)

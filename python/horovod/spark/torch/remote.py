@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 import horovod.torch as hvd
+from horovod.spark.common._gpus import gpu_of_rank
 from horovod.spark.common._job import TrainingJob, endless
 from horovod.spark.common._run_log import RunFiles
 
@@ -87,7 +88,9 @@ def choose_device(use_gpu: bool) -> torch.device:
             "set use_gpu=False"
         )
         raise RuntimeError(message)
-    return torch.device("cuda", hvd.local_rank()) if has_gpu else torch.device("cpu")
+    if not has_gpu:
+        return torch.device("cpu")
+    return torch.device("cuda", gpu_of_rank(hvd.local_rank(), torch.cuda.device_count()))
 
 
 class _Training:

@@ -154,6 +154,13 @@ def test_what_lightning_1_called_and_took_is_called_and_taken(store, xor):
     assert len(model.getHistory()) == 2
 
 
+def test_what_changes_no_training_is_left_out(store, xor, caplog):
+    model = _estimator(store, profiler="simple", num_gpus=0, epochs=1).fit(xor)
+
+    assert len(model.getHistory()) == 1
+    assert "profiler='simple' is left out" in caplog.text
+
+
 def test_a_plain_module_is_wrapped(store, xor):
     plain = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Sigmoid())
     optimizer = torch.optim.SGD(plain.parameters(), lr=0.01)
@@ -170,7 +177,6 @@ def test_a_plain_module_is_wrapped(store, xor):
     [
         ({"loss": bce}, "its own optimizer and loss"),
         ({"trainer_args": {"max_time": 1}}, r"trainer_args \['max_time'\] are not known"),
-        ({"profiler": "simple"}, "profiler must be None"),
         ({"model": torch.nn.Linear(2, 1)}, "needs optimizer"),
     ],
 )

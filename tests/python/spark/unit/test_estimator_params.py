@@ -83,8 +83,9 @@ def test_instances_do_not_share_lists():
 def test_output_columns_follow_the_labels():
     params = ModelParams().setLabelColoumns(["a", "b"])
 
-    assert params.output_columns() == ["a__output", "b__output"]
-    assert params.setOutputCols(["x", "y"]).output_columns() == ["x", "y"]
+    assert params.output_columns() == params.getOutputCols() == ["a__output", "b__output"]
+    assert params.setOutputCols(["x", "y"]).output_columns() == params.getOutputCols() == ["x", "y"]
+    assert ModelParams().getOutputCols() is None
 
 
 def _estimator(tmp_path, **options):

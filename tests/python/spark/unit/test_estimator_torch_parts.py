@@ -7,6 +7,7 @@ import copy
 import pytest
 import torch
 
+from horovod.spark.common._gpus import gpu_of_rank
 from horovod.spark.lightning._optimizers import parse, restore, scale_rates, states_of
 from horovod.spark.torch._losses import combined_loss, loss_functions
 from horovod.spark.torch._meters import metric_groups
@@ -182,3 +183,21 @@ def test_other_schedulers_than_before_begin_anew():
     _, _, scheduled = _warm_up_and_decay()
 
     assert not restore(scheduled, [])
+
+
+@pytest.mark.parametrize(
+    ("devices", "by_rank", "expected"),
+    [("", "0", 1), ("3", "0", 3), ("3,2", "0", 3), ("3", "1", 1), ("7", "0", 1)],
+)
+def test_the_gpu_that_spark_gave_goes_before_the_local_rank(monkeypatch, devices, by_rank, expected):
+    monkeypatch.setenv("HOROVOD_SPARK_DEVICES", devices)
+    monkeypatch.setenv("HOROVOD_SPARK_USE_LOCAL_RANK_GPU_INDEX", by_rank)
+
+    assert gpu_of_rank(5, 4) == expected
+
+
+def test_a_gpu_without_a_number_is_named(monkeypatch):
+    monkeypatch.setenv("HOROVOD_SPARK_DEVICES", "GPU-ab")
+
+    with pytest.raises(ValueError, match="the GPU 'GPU-ab', which is not a number"):
+        gpu_of_rank(0, 4)
