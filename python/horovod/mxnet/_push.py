@@ -15,6 +15,7 @@ from horovod._core.codes import NO_WIRE_DTYPE, SUM
 from horovod._core.names import group_names, operation_name
 from horovod._core.process_sets import ProcessSet, registered_id
 
+from ._errors import ArgumentError
 from ._framework import mx
 from ._library import Operation, push
 
@@ -72,13 +73,28 @@ def _is_direct(asked: Asked, tensor: Any) -> bool:
     return asked.priority == 0 and tensor.size <= _SMALL
 
 
-def _push(asked: Asked, inputs: Sequence[Any], outputs: Sequence[Any], names: Any, *, is_group: bool) -> None:
+def _set_id(asked: Asked) -> int:
+    try:
+        return registered_id(asked.process_set)
+    except ValueError as error:
+        raise ArgumentError(str(error)) from error
+
+
+def _push(
+    asked: Asked,
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    names: Any,
+    process_set_id: int,
+    *,
+    is_group: bool,
+) -> None:
     count = len(inputs)
     request = Operation(
         asked.kind,
         asked.op,
         asked.wire_dtype,
-        registered_id(asked.process_set),
+        process_set_id,
         asked.root_rank,
         asked.priority,
         int(is_group),
@@ -101,11 +117,14 @@ def _push(asked: Asked, inputs: Sequence[Any], outputs: Sequence[Any], names: An
 
 def push_one(asked: Asked, tensor: Any, output: Any) -> None:
     """Push an operation on one tensor; in place if the output is the tensor."""
-    name = operation_name(asked.operation, _named(asked, registered_id(asked.process_set)))
-    _push(asked, (tensor,), (output,), (name,), is_group=False)
+    process_set_id = _set_id(asked)
+    name = operation_name(asked.operation, _named(asked, process_set_id))
+    _push(asked, (tensor,), (output,), (name,), process_set_id, is_group=False)
 
 
 def push_group(asked: Asked, tensors: Sequence[Any], outputs: Sequence[Any]) -> None:
     """Push several tensors as one operation: all or nothing."""
-    name = _named(asked._replace(operation=f"grouped_{asked.operation}"), registered_id(asked.process_set))
-    _push(asked, tensors, outputs, group_names(asked.operation, name, len(tensors)), is_group=True)
+    process_set_id = _set_id(asked)
+    name = _named(asked._replace(operation=f"grouped_{asked.operation}"), process_set_id)
+    names = group_names(asked.operation, name, len(tensors))
+    _push(asked, tensors, outputs, names, process_set_id, is_group=True)

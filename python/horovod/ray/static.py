@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ray
+from ray.util.placement_group import get_current_placement_group
 
 from horovod._cluster.job import Job, assign
 
@@ -50,6 +51,10 @@ class StaticAdapter(Adapter):
             f"give num_workers ({params.num_workers}) or num_hosts ({params.num_hosts}), not both"
         )
         resources = (params.use_gpu, params.cpus_per_worker, params.gpus_per_worker)
+        in_group = params.use_current_placement_group and get_current_placement_group() is not None
+        if params.num_hosts is not None and in_group:
+            # The group of the caller (Ray Tune) holds what there is for the workers.
+            return PGStrategy(self.settings, params.num_hosts * params.num_workers_per_host, *resources)
         if params.num_hosts is not None:
             return ColocatedStrategy(self.settings, params.num_hosts, params.num_workers_per_host, *resources)
         if params.num_workers is None:

@@ -49,3 +49,14 @@ def test_goes_on_where_the_state_was_saved(size: int) -> None:
     assert other.num_samples == math.ceil((40 - 5 * size) / size)
     sampler.set_epoch(2)
     assert sampler.processed_num == 0
+
+
+def test_a_batch_is_a_part_of_the_share_and_older_states_are_read(size: int) -> None:
+    sampler = ElasticSampler(range(40), seed=1)
+
+    assert sampler.indices == list(sampler)
+    assert sampler.get_indices(1, 3) == sampler.indices[3:6]
+    assert sampler.get_indices(40, 3) == []
+
+    sampler.load_state_dict({"epoch": 1, "processed_indices": set(range(2 * size))})
+    assert (sampler.epoch, sampler.processed_num) == (1, 2 * size)

@@ -54,6 +54,16 @@ class ElasticSampler(Sampler[int]):
         del batch_idx
         self.processed_num += batch_size * self.num_replicas
 
+    @property
+    def indices(self) -> list[int]:
+        """This rank's share of what is left, as it is iterated over."""
+        return list(self)
+
+    def get_indices(self, batch_idx: int, batch_size: int) -> list[int]:
+        """Return the samples of a batch of this rank's share."""
+        begin = batch_idx * batch_size
+        return self.indices[begin : begin + batch_size]
+
     def record_indices(self, indices: Sized) -> None:
         """Count samples that this rank has processed, and every other rank as many."""
         self.record_batch(0, len(indices))
@@ -65,7 +75,9 @@ class ElasticSampler(Sampler[int]):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a state that another worker has saved."""
         self.epoch = state_dict["epoch"]
-        self.processed_num = state_dict["processed_num"]
+        # Older releases of the original kept the samples themselves.
+        old = state_dict.get("processed_indices", ())
+        self.processed_num = state_dict.get("processed_num", len(old))
         self.reset()
 
     def reset(self) -> None:
