@@ -34,6 +34,14 @@ TORCH=${HVD_TORCH_VERSION:-$NEWEST_TORCH} # the release that is asked for
 # The newest is in .venv; others have environments of their own.
 torch_venv() { if [[ $1 == "$NEWEST_TORCH" ]]; then echo .venv; else echo ".venv-torch-$1"; fi; }
 
+# The oldest release that horovod supports and one in the middle, each with its environment, a line each; for the Pythons
+# that have wheels of both.
+older_torch() {
+  local release
+  if (($(python3 -c 'import sys; print(sys.version_info[1])') > 11)); then return; fi
+  for release in 2.1.2 2.6.0; do echo "$release $(torch_venv "$release")"; done
+}
+
 # What ./dev test torch runs with: release and environment.
 torch_release() { echo "$TORCH $(torch_venv "$TORCH")"; }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import frameworks
@@ -70,6 +70,7 @@ class Run:
     oldest_tensorflow: TensorFlow | None  # None: one release was chosen
     frameworks: tuple[Framework, ...]  # the others
     torch: Torch = Torch("", ".venv")
+    older_torch: tuple[Torch, ...] = ()  # besides
 
     @property
     def is_full(self) -> bool:
@@ -93,7 +94,14 @@ def make_run(mode: str, pattern: str) -> Run:
     chosen_torch = Torch(*answer.split())
     if chosen != newest:
         return Run(mode, pattern, chosen, None, others, chosen_torch)
-    return Run(mode, pattern, TensorFlow(newest.version, is_newest=True), oldest, others, chosen_torch)
+    newest = TensorFlow(newest.version, is_newest=True)
+    return Run(mode, pattern, newest, oldest, others, chosen_torch, find_older_torch() if mode == "full" else ())
+
+
+def find_older_torch() -> tuple[Torch, ...]:
+    """Find out which older releases of PyTorch there are to test; none where this Python has no wheels of them."""
+    answer = subprocess.run([str(TOOLS / "call"), "older_torch"], check=True, capture_output=True, text=True)  # noqa: S603
+    return tuple(Torch(*line.split()) for line in answer.stdout.splitlines())
 
 
 def suites(run: Run) -> list[Step]:
@@ -113,14 +121,15 @@ def suites(run: Run) -> list[Step]:
     wanted = [one for one in run.frameworks if run.is_full or not one.is_older]
     of_frameworks = (frameworks.suites(one, run.marks, is_full=run.is_full) for one in wanted)
     of_all = [*python(run), *release(run), *tensorflow(run), *mixed(run)]
+    of_older = (torch(replace(run, torch=each)) for each in run.older_torch)
     last = [*sanitizers(run), check("install .venv", "build release")]
-    return [*of_all, *itertools.chain(*of_frameworks), *last]
+    return [*of_all, *itertools.chain(*of_frameworks), *itertools.chain(*of_older), *last]
 
 
 def preparations(run: Run) -> list[Step]:
     """Return what suites may need. First what Python needs: its jobs wait while the rest is compiled."""
     tensorflows = [one for one in (run.tensorflow, run.oldest_tensorflow) if one is not None]
-    older_torch = [] if run.torch.is_newest else [run.torch]
+    older_torch = [*(() if run.torch.is_newest else (run.torch,)), *run.older_torch]
     # What does not compile in release would only fail in the same way once more.
     before_sanitizers = () if run.mode in {"asan", "tsan"} else ("build release",)
     return [
