@@ -456,6 +456,15 @@ Result<Settings> read_settings(const Environment& environment) {
   return settings;
 }
 
+Status check_setting(std::string_view name, const std::string& value) {
+  for (const Group& group : kTable) {
+    for (const Row& row : group.rows) {
+      if (row.name == name) return parse_value(row, value).status();
+    }
+  }
+  return invalid_argument("no such setting");
+}
+
 std::vector<SettingInfo> describe_settings() {
   std::vector<SettingInfo> infos;
   for (const Group& group : kTable) {

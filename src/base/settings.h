@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -74,6 +75,9 @@ using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment process_environment();
 
 Result<Settings> read_settings(const Environment& environment);
+
+// Whether read_settings() takes this value of this variable. Errors do not name the variable.
+Status check_setting(std::string_view name, const std::string& value);
 
 // One row of the table, for docs and `--help`.
 struct SettingInfo {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/settings.h"
 #include "base/text.h"
 
 namespace hvd::launch {
@@ -11,6 +12,8 @@ namespace {
 constexpr int64_t kBytesPerMebibyte = int64_t{1} << 20;
 constexpr std::array<std::string_view, 6> kLogLevels = {"TRACE",   "DEBUG", "INFO",
                                                         "WARNING", "ERROR", "FATAL"};
+// Common in scripts for the original.
+constexpr std::array<std::string_view, 2> kFormerLogLevels = {"WARN", "OFF"};
 
 // As Python prints a float: "20.0", "0.5".
 std::string decimal_text(double value) {
@@ -41,6 +44,8 @@ Result<std::string> variable_text(const TunableInfo& info, std::string_view text
       if (text.empty()) return invalid_argument("expected a file name, got ''");
       return std::string(text);
     case TunableKind::kLogLevel: {
+      if (const auto former = parse_choice(text, kFormerLogLevels))
+        return std::string(kFormerLogLevels[*former]);
       HVD_TRY_ASSIGN(const size_t level, parse_choice(text, kLogLevels));
       return std::string(kLogLevels[level]);
     }
@@ -66,6 +71,7 @@ Status Tunables::set(TunableId id, std::string_view text) {
     return Status::ok();
   }
   HVD_TRY_ASSIGN(std::string value, variable_text(info, text));
+  HVD_TRY(check_setting(info.variable, value));  // here, and not on every rank
   values_[static_cast<size_t>(id)] = {.given_text = std::string(text),
                                       .variable_text = std::move(value)};
   return Status::ok();

@@ -108,3 +108,16 @@ def run_several(
     listed = json.dumps([(str(program), arguments) for program, arguments in programs])
     command = [horovodrun(), "-np", str(size), sys.executable, "-c", SEVERAL, listed]
     return run(command, limit_seconds, **variables)
+
+
+ELASTIC_EXAMPLES = Path(__file__).parents[3] / "examples/elastic"
+
+
+def run_elastic_example(folder: Path, name: str, *arguments: str, **variables: str) -> Ended:
+    """Run an example of elastic training as its text says, with two workers on the hosts of its script."""
+    hosts = folder / "hosts.txt"
+    hosts.write_text("localhost:2\n")
+    launch = [horovodrun(), "-np", "2", "--min-np", "1", "--max-np", "4"]
+    launch += ["--host-discovery-script", str(ELASTIC_EXAMPLES / "hosts.sh")]
+    command = [*launch, sys.executable, str(ELASTIC_EXAMPLES / f"{name}.py"), *arguments]
+    return run(command, 300, HOSTS_FILE=str(hosts), **variables)

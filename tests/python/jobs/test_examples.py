@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from job import Ended, horovodrun, run
+from job import ELASTIC_EXAMPLES, Ended, horovodrun, run, run_elastic_example
 
 EXAMPLES = Path(__file__).parents[3] / "examples/torch"
 MODULES = {"pictures", "resnet"}
@@ -120,3 +120,17 @@ def test_each_worker_of_fsdp2_keeps_its_part() -> None:
 
     mine, whole = map(int, re.search(r"keeps (\d+) of (\d+)", output).groups())  # type: ignore[union-attr]
     assert mine == whole // 2
+
+
+def test_the_elastic_example_learns_on_the_hosts_of_its_script(tmp_path: Path) -> None:
+    job = run_elastic_example(tmp_path, "torch_linear", "--epochs", "3", "--seconds-per-step", "0")
+
+    assert job.code == 0, job.output
+    assert losses(job)[-1] < 0.5 * losses(job)[0], job.output
+    assert len(re.findall(r"rank \d is done after 96 steps", job.output)) == 2, job.output
+
+
+def test_every_elastic_example_is_described() -> None:
+    described = (ELASTIC_EXAMPLES / "README.md").read_text()
+
+    assert all(f"`{path.name}`" in described for path in ELASTIC_EXAMPLES.glob("*.py"))

@@ -7,6 +7,7 @@
 #include "base/settings.h"
 #include "launch/options/option_table.h"
 #include "launch/options/tunable_table.h"
+#include "launch/options/tunables.h"
 
 namespace hvd::launch {
 namespace {
@@ -36,6 +37,25 @@ TEST(LaunchTunables, AnOptionIsSaidToBeWithoutEffectIfItsVariableIs) {
   EXPECT_EQ(group_of("--num-nccl-streams"), "Libraries");
   EXPECT_EQ(group_of("--cache-capacity"), "Tuning");
   EXPECT_EQ(group_of("--torus-allreduce"), "Tuning");
+}
+
+TEST(LaunchTunables, AreCheckedAsTheCoreDoes) {
+  const std::pair<TunableId, const char*> refused[] = {{TunableId::kNumNcclStreams, "0"},
+                                                       {TunableId::kNumNcclStreams, "100"},
+                                                       {TunableId::kGlooTimeout, "0"},
+                                                       {TunableId::kCacheCapacity, "4294967296"}};
+  for (const auto& [id, text] : refused) {
+    Tunables tunables;
+    EXPECT_EQ(tunables.set(id, text).code(), StatusCode::kInvalidArgument) << text;
+    EXPECT_FALSE(tunables.get(id).has_value());
+  }
+}
+
+TEST(LaunchTunables, EveryLevelThatTheCoreTakesIsTaken) {
+  for (const char* level : {"trace", "WARNING", "warn", "off"}) {
+    Tunables tunables;
+    EXPECT_TRUE(tunables.set(TunableId::kLogLevel, level).is_ok()) << level;
+  }
 }
 
 }  // namespace

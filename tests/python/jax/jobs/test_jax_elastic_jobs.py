@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from job import horovodrun, run, write_script
+from job import horovodrun, run, run_elastic_example, write_script
 
 LIMIT_SECONDS = 300  # importing JAX on a busy machine takes its time
 
@@ -130,3 +130,12 @@ def test_a_worker_that_is_replaced_meets_the_others_though_their_number_is_the_s
 
     assert job.code == 0, job.output
     assert len(re.findall(r"done: rank \d of 2", job.output)) == 2, job.output
+
+
+def test_the_example_trains_on_the_hosts_of_its_script(tmp_path):
+    options = ("--epochs", "2", "--samples", "128", "--seconds-per-step", "0")
+
+    job = run_elastic_example(tmp_path, "jax_regression", *options, JAX_PLATFORMS="cpu")
+
+    assert job.code == 0, job.output
+    assert len(re.findall(r"rank \d is done after 2 epochs", job.output)) == 2, job.output

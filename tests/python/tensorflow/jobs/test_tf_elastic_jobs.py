@@ -6,7 +6,8 @@ import re
 import sys
 from pathlib import Path
 
-from job import Ended, horovodrun, run, write_script
+import pytest
+from job import Ended, horovodrun, run, run_elastic_example, write_script
 
 LIMIT_SECONDS = 300  # importing TensorFlow on a busy machine takes its time
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
@@ -110,3 +111,17 @@ def test_the_others_go_on_inside_a_function_when_one_is_killed(tmp_path):
 
 def test_the_others_go_on_in_fit_when_one_is_killed(tmp_path):
     assert_two_went_on(run_elastic(tmp_path, FIT))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "end"),
+    [
+        ("tensorflow2_tape", ("--steps", "40", "--seconds-per-step", "0"), "40 steps"),
+        ("keras_fit", ("--epochs", "2", "--samples", "256"), "2 epochs"),
+    ],
+)
+def test_the_examples_train_on_the_hosts_of_their_script(tmp_path, name, arguments, end):
+    job = run_elastic_example(tmp_path, name, *arguments, **QUIET)
+
+    assert job.code == 0, job.output
+    assert len(re.findall(rf"rank \d is done after {end}", job.output)) == 2, job.output
