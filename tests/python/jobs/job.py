@@ -110,7 +110,7 @@ def run_several(
     return run(command, limit_seconds, **variables)
 
 
-ELASTIC_EXAMPLES = Path(__file__).parents[3] / "examples/elastic"
+ELASTIC_EXAMPLES = Path(__file__).resolve().parents[3] / "examples/elastic"
 
 
 def run_elastic_example(folder: Path, name: str, *arguments: str, **variables: str) -> Ended:
