@@ -95,12 +95,15 @@ def make_run(mode: str, pattern: str) -> Run:
     if chosen != newest:
         return Run(mode, pattern, chosen, None, others, chosen_torch)
     newest = TensorFlow(newest.version, is_newest=True)
-    return Run(mode, pattern, newest, oldest, others, chosen_torch, find_older_torch() if mode == "full" else ())
+    return Run(
+        mode, pattern, newest, oldest, others, chosen_torch, find_older_torch() if mode == "full" else ()
+    )
 
 
 def find_older_torch() -> tuple[Torch, ...]:
-    """Find out which older releases of PyTorch there are to test; none where this Python has no wheels of them."""
-    answer = subprocess.run([str(TOOLS / "call"), "older_torch"], check=True, capture_output=True, text=True)  # noqa: S603
+    """Find out which older releases of PyTorch there are to test, if this Python has wheels of them."""
+    command = [str(TOOLS / "call"), "older_torch"]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
     return tuple(Torch(*line.split()) for line in answer.stdout.splitlines())
 
 

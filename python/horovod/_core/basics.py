@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import shutil
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -323,8 +324,8 @@ class HorovodBasics:
         return _native.mpi_threads() >= 0
 
     def mpi_built(self) -> bool:
-        """Return True: MPI can be used; its library is looked for when it is needed."""
-        return True
+        """Return whether MPI can be used: it is in use, or there is an mpirun to start jobs with."""
+        return self.mpi_enabled() or shutil.which("mpirun") is not None
 
     def gloo_enabled(self) -> bool:
         """Return True: the embedded engine, or Gloo where it is installed, needs no MPI."""

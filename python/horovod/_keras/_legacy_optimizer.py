@@ -69,8 +69,16 @@ class LegacyDistributedMixin:
         )
 
     def _allreduce(self, grads: Sequence[Any], vars: Sequence[Any]) -> list[Any]:
-        """Reduce the gradients but for local ones. Programs put methods of their own before this one."""
+        """Reduce the gradients but for local ones, which apply_gradients then leaves as they are.
+
+        Programs call this, and put methods of their own before it.
+        """
         gradients, variables = list(grads), list(vars)
+        results = self._hvd_reduce(gradients, variables)
+        object.__setattr__(self, "_hvd_is_reduced", True)
+        return results
+
+    def _hvd_reduce(self, gradients: list[Any], variables: list[Any]) -> list[Any]:
         if self._agg_helper is not None:
             return self._hvd_aggregate(self._agg_helper, gradients, variables)
         options = GradientOptions(
@@ -158,7 +166,9 @@ def _computing(base: type, name: str) -> Any:
         pairs = list(compute(self, *args, **kwargs))
         variables = [variable for _, variable in pairs]
         reduced = self._allreduce([gradient for gradient, _ in pairs], variables)
-        object.__setattr__(self, "_hvd_is_reduced", True)
+        object.__setattr__(
+            self, "_hvd_is_reduced", True
+        )  # also where the program has an _allreduce of its own
         return list(zip(reduced, variables, strict=True))
 
     def gradients_of(self: Any, loss: Any, params: Any) -> list[Any]:

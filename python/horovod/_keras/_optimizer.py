@@ -60,6 +60,8 @@ class DistributedMixin:
     _hvd_local: set[int]
     _hvd_is_inside = False
     """Whether Keras is at a step whose gradients have come through here."""
+    _hvd_is_reduced = False
+    """Whether the program has called _allreduce itself for the gradients that come next."""
     _hvd_pending: Any = None
     _hvd_is_made = False
 
@@ -92,8 +94,13 @@ class DistributedMixin:
 
     @property
     def lr(self) -> Any:
-        """The learning rate, by the name it has in Keras 2."""
-        return self.learning_rate
+        """The learning rate, by the name it has in Keras 2.
+
+        With TensorFlow it is TensorFlow's variable: tf.keras.backend.set_value refuses that of Keras.
+        """
+        rate = self.learning_rate
+        inner = getattr(rate, "value", None)
+        return inner if hasattr(inner, "assign") and hasattr(inner, "numpy") else rate
 
     @lr.setter
     def lr(self, value: Any) -> None:
@@ -113,10 +120,10 @@ class DistributedMixin:
         grads = list(grads)
         if self._hvd_is_inside or not grads:
             return super().apply(grads, trainable_variables)  # type: ignore[misc]
-        warn_if_reduced(grads)
-        variables = self._hvd_variables(trainable_variables)
-        if not self._hvd_reduces_late():
-            grads = self._allreduce(grads, variables)
+        if not self._hvd_is_reduced:
+            warn_if_reduced(grads)
+            if not self._hvd_reduces_late():
+                grads = self._allreduce(grads, self._hvd_variables(trainable_variables))
         with self._hvd_inside():
             return super().apply(grads, trainable_variables)  # type: ignore[misc]
 
@@ -136,6 +143,7 @@ class DistributedMixin:
             yield
         finally:
             object.__setattr__(self, "_hvd_is_inside", False)
+            object.__setattr__(self, "_hvd_is_reduced", False)
 
     # ---- with gradient accumulation
 
@@ -145,7 +153,7 @@ class DistributedMixin:
         )
 
     def _backend_apply_gradients(self, grads: Any, trainable_variables: Any) -> Any:
-        if self._hvd_reduces_late():
+        if self._hvd_reduces_late() and not self._hvd_is_reduced:
             object.__setattr__(self, "_hvd_pending", list(trainable_variables))
         try:
             return super()._backend_apply_gradients(grads, trainable_variables)  # type: ignore[misc]
@@ -184,6 +192,7 @@ class DistributedMixin:
             # Keras averages over the passes; by default they are added.
             passes = options.backward_passes_per_step
             results = [gradient if gradient is None else gradient * passes for gradient in results]
+        object.__setattr__(self, "_hvd_is_reduced", True)
         return results
 
     def _allreduce_grads(self, grads: Sequence[Any], vars: Sequence[Any], **names: Any) -> list[Any]:

@@ -118,13 +118,17 @@ class CommitStateCallbackImpl:
         self.batches_remaining -= 1
         if self.batches_remaining == 0:
             self.batches_remaining = self.batches_per_commit
-            self.state.commit()
+            self.commit()
 
     on_train_batch_end = on_batch_end
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Commit in any case."""
         del epoch, logs
+        self.commit()
+
+    def commit(self) -> None:
+        """Commit; programs put methods of their own before this one."""
         self.state.commit()
 
 

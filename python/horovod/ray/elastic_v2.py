@@ -210,7 +210,9 @@ class TestDiscovery(RayHostDiscovery):
         """Change something every `change_frequency_s` seconds, between the two numbers of hosts."""
         super().__init__(use_gpu, cpus_per_worker, gpus_per_worker)
         if not _graceful:
-            _logger.warning("TestDiscovery takes hosts out of its answer; it ends no machines (_graceful=False)")
+            _logger.warning(
+                "TestDiscovery takes hosts out of its answer; it ends no machines (_graceful=False)"
+            )
         self._min_hosts = min_hosts
         self._max_hosts = max_hosts
         self._change_frequency_s = change_frequency_s

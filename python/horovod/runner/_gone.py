@@ -1,4 +1,4 @@
-"""What the original's launcher had to reach other hosts and is not here: names that programs import keep to exist.
+"""What the original's launcher had to reach other hosts: gone, but for names that programs import.
 
 Who uses one is told so. Services that run or unpickle what they are sent are gone on purpose
 (docs/python-launch.md).

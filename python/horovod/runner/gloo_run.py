@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._slots import create_run_env_vars, create_slot_env_vars, launch_gloo
-from .common.util import network
+from .common.util import network, safe_shell_exec
 from .common.util.hosts import get_host_assignments, parse_hosts
 from .elastic._host_file import HostFile, discovery_environment
 from .elastic.discovery import HostDiscovery, HostDiscoveryScript
 from .http.http_server import RendezvousServer
 from .mpi_run import run_settings
+from .util import threads
 
 __all__ = [
     "RendezvousServer",
@@ -23,6 +24,8 @@ __all__ = [
     "launch_gloo",
     "network",
     "parse_hosts",
+    "safe_shell_exec",
+    "threads",
 ]
 
 

@@ -18,26 +18,53 @@ from ._options import option_words, parsed_options
 from ._program import NAME, ask, find_program, plan
 from ._run import _HorovodArgs, run_function
 from ._ssh_check import closed_hosts
-from .common.util import config_parser
+from .common.util import config_parser, hosts, safe_shell_exec, secret, timeout
+from .common.util import settings as hvd_settings
 from .common.util.hosts import parse_host_files, parse_hosts_and_slots
 from .common.util.settings import Settings
-from .elastic import driver
+from .driver import driver_service
+from .elastic import discovery, driver
+from .elastic import settings as elastic_settings
 from .elastic._host_file import discovery_environment
+from .gloo_run import gloo_run, gloo_run_elastic
+from .http.http_client import put_data_into_kvstore, read_data_from_kvstore
+from .http.http_server import KVStoreServer
 from .js_run import is_jsrun_installed, js_run
 from .mpi_run import mpi_run
-from .util import lsf, network
+from .util import cache, lsf, network, threads
+from .util.remote import get_remote_command
 
 __all__ = [
+    "KVStoreServer",
+    "cache",
     "check_build",
+    "config_parser",
+    "discovery",
+    "driver",
+    "driver_service",
+    "elastic_settings",
+    "get_remote_command",
     "gloo_built",
+    "gloo_run",
+    "gloo_run_elastic",
+    "hosts",
+    "hvd_settings",
     "is_gloo_used",
     "is_jsrun_installed",
+    "js_run",
     "lsf",
     "mpi_built",
+    "mpi_run",
     "network",
     "parse_args",
+    "put_data_into_kvstore",
+    "read_data_from_kvstore",
     "run_commandline",
     "run_controller",
+    "safe_shell_exec",
+    "secret",
+    "threads",
+    "timeout",
 ]
 
 _NO_GLOO = (

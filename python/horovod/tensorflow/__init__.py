@@ -45,6 +45,9 @@ from .mpi_ops import (
     Product,
     Sum,
     _allreduce,  # noqa: F401 - programs use it
+    _grouped_allreduce,  # noqa: F401 - programs use it
+    _grouped_reducescatter,  # noqa: F401 - programs use it
+    _reducescatter,  # noqa: F401 - programs use it
     allgather,
     alltoall,
     barrier,
@@ -90,7 +93,13 @@ from .optimizer import (
     _LegacyOptimizer,  # noqa: F401 - programs use it
 )
 from .sync_batch_norm import SyncBatchNormalization
-from .util import _executing_eagerly  # noqa: F401 - programs use it
+from .util import (  # noqa: F401 - programs use them
+    _cache,
+    _executing_eagerly,
+    _make_subgraph,
+    refs_to_vars,
+    vars_to_refs,
+)
 
 
 def _check_has_gpu() -> bool:

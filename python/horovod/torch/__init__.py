@@ -86,6 +86,7 @@ from .mpi_ops import (
     sparse_allreduce_async,
     start_timeline,
     stop_timeline,
+    sycl_built,
     synchronize,
 )
 from .optimizer import DistributedOptimizer
@@ -170,6 +171,7 @@ __all__ = [
     "sparse_allreduce_async",
     "start_timeline",
     "stop_timeline",
+    "sycl_built",
     "synchronize",
     "tune_allocator",
 ]

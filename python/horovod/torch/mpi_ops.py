@@ -86,6 +86,7 @@ ddl_built = basics.ddl_built
 ccl_built = basics.ccl_built
 cuda_built = basics.cuda_built
 rocm_built = basics.rocm_built
+sycl_built = basics.sycl_built
 
 handle_average_backwards_compatibility = get_average_backwards_compatibility_fun(basics)
 
@@ -224,5 +225,6 @@ __all__ = [
     "sparse_allreduce_async",
     "start_timeline",
     "stop_timeline",
+    "sycl_built",
     "synchronize",
 ]

@@ -18,7 +18,10 @@ from torch.optim import Optimizer
 
 from horovod._core.gradients import check_groups, default_name, find_duplicates, form_groups, scale_factors
 
-from ._adasum_optimizer import distributed_adasum_optimizer
+from ._adasum_optimizer import (
+    _DistributedAdasumOptimizer,  # noqa: F401 - programs use it
+    distributed_adasum_optimizer,
+)
 from ._gradient_reducer import GradientReducer
 from ._gradient_submission import ReduceOptions
 from ._wrapping import (

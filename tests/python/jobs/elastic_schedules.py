@@ -116,7 +116,7 @@ def _with_own_memory(folder: Path, name: str, command: list[str]) -> list[str]:
     # Who is told to leave is the command, not this shell.
     script = (
         'mount -t tmpfs none /dev/shm || exit 1; "$@" & child=$!; trap "kill -TERM $child" TERM; '
-        'wait $child; code=$?; while kill -0 $child 2>/dev/null; do wait $child; code=$?; done; '
+        "wait $child; code=$?; while kill -0 $child 2>/dev/null; do wait $child; code=$?; done; "
         'ls -A /dev/shm > "$0"; exit $code'
     )
     return ["unshare", "--mount", "sh", "-c", script, str(folder / f"shm.{name}"), *command]

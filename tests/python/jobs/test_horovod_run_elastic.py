@@ -42,13 +42,17 @@ print("results:", horovod.run(train, (mark,), **json.loads(options)))
     "options",
     [
         '{"num_proc": 3, "min_num_proc": 2, "cooldown_range": [600, 600]}',
-        '{"num_proc": 2, "min_num_proc": 2, "host_discovery_script": "echo localhost:2",'
-        ' "cooldown_range": [1, 1]}',
+        (
+            '{"num_proc": 2, "min_num_proc": 2, "host_discovery_script": "echo localhost:2",'
+            ' "cooldown_range": [1, 1]}'
+        ),
     ],
     ids=["a slot less", "a new worker in the slot"],
 )
 def test_results_are_those_of_the_last_world(tmp_path: Path, options: str) -> None:
-    job = run([sys.executable, write_script(tmp_path, PROGRAM), str(tmp_path / "mark"), options], LIMIT_SECONDS)
+    job = run(
+        [sys.executable, write_script(tmp_path, PROGRAM), str(tmp_path / "mark"), options], LIMIT_SECONDS
+    )
 
     assert job.code == 0, job.output
     assert "killed by signal 9" in job.output
@@ -58,7 +62,9 @@ def test_results_are_those_of_the_last_world(tmp_path: Path, options: str) -> No
 def test_one_reset_more_than_allowed_is_an_error_with_its_reason(tmp_path: Path) -> None:
     options = '{"num_proc": 2, "min_num_proc": 1, "reset_limit": 0}'
 
-    job = run([sys.executable, write_script(tmp_path, PROGRAM), str(tmp_path / "mark"), options], LIMIT_SECONDS)
+    job = run(
+        [sys.executable, write_script(tmp_path, PROGRAM), str(tmp_path / "mark"), options], LIMIT_SECONDS
+    )
 
     assert job.code == 1, job.output
     assert "RuntimeError" in job.output

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,7 @@ from horovod.common.exceptions import (
     get_version_mismatch_message,
 )
 from horovod.common.process_sets import ProcessSet, _temp_process_set_object, global_process_set
+from horovod.runner import launch
 from horovod.runner.util.threads import in_thread, on_event
 
 
@@ -174,11 +176,23 @@ def test_small_helpers(tmp_path: object) -> None:
     util.check_extension("horovod.torch", "HOROVOD_WITH_PYTORCH", f"{tmp_path}/__init__.py", "mpi_lib_v2")
     assert (
         util.gloo_built(),
-        util.mpi_built(),
         util.nccl_built(),
         util.ddl_built(),
         util.ccl_built(),
-    ) == (True, True, 0, False, False)
+    ) == (True, 0, False, False)
+
+
+def test_mpi_is_built_where_there_is_an_mpirun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert util.mpi_built() is False
+    assert launch.is_gloo_used() is True
+
+    program = tmp_path / "mpirun"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+
+    assert util.mpi_built() is True
+    assert launch.is_gloo_used() is False
 
 
 def test_cache_remembers_by_arguments() -> None:

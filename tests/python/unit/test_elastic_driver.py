@@ -15,6 +15,7 @@ from horovod.runner.elastic.constants import RESET_LIMIT_EXCEEDED_MESSAGE
 from horovod.runner.elastic.discovery import FixedHosts, HostDiscovery
 from horovod.runner.elastic.driver import ElasticDriver
 from horovod.runner.elastic.rendezvous import create_rendezvous_handler
+from horovod.runner.elastic.settings import ElasticSettings
 from horovod.runner.elastic.worker import (
     HostUpdateResult,
     WorkerNotificationManager,
@@ -85,6 +86,27 @@ def test_every_slot_gets_a_worker_with_its_place(make_driver):
     assert driver.finished()
     assert sorted(seen) == [0, 1, 2, 3]
     assert all(before == after for before, after in seen.values())
+
+
+def test_numbers_of_workers_have_their_old_names_too(looks_often):
+    rendezvous = mock.Mock()
+    with pytest.warns(DeprecationWarning, match="min_np is deprecated, use min_num_proc"):
+        driver = ElasticDriver(rendezvous, FixedHosts({"one": 2}), min_np=2, max_num_proc=2)
+    try:
+        with pytest.warns(DeprecationWarning, match="min_np"):
+            assert driver.wait_for_available_slots(min_np=2).count_available_slots() == 2
+        with pytest.raises(TypeError, match="old name of min_num_proc; give one"):
+            driver.wait_for_available_slots(min_np=1, min_num_proc=2)
+        with pytest.warns(DeprecationWarning, match="np is deprecated, use num_proc"):
+            driver.start(np=2, create_worker_fn=lambda slot, events: (0, time.time()))
+        assert driver.get_results().worker_results.keys() == {"one[0]", "one[1]"}
+    finally:
+        driver.stop()
+    with pytest.warns(DeprecationWarning, match="max_np"):
+        settings = ElasticSettings(
+            None, min_num_proc=1, max_np=3, elastic_timeout=None, reset_limit=None, num_proc=1
+        )
+    assert settings.max_num_proc == 3
 
 
 def test_a_failed_worker_takes_its_host_with_it_and_the_others_go_on(make_driver):

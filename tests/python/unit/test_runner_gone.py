@@ -28,5 +28,7 @@ import pytest
 def test_services_of_the_original_can_be_imported_and_say_that_they_are_gone(module, name):
     gone = getattr(importlib.import_module(f"horovod.runner.{module}"), name)
 
-    with pytest.raises(NotImplementedError, match=rf"horovod\.runner\.{module}\.{name} is not here: horovodrun"):
+    with pytest.raises(
+        NotImplementedError, match=rf"horovod\.runner\.{module}\.{name} is not here: horovodrun"
+    ):
         gone(0, key=b"")

@@ -7,9 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 # Told on the page in the text about places, or names of other things than variables.
-ELSEWHERE = re.compile(
-    r"HOROVOD_PROCESS_SET_ERROR_\w+|HOROVOD_WITH_\w+|HOROVOD_SECRET_KEY"
-)
+ELSEWHERE = re.compile(r"HOROVOD_PROCESS_SET_ERROR_\w+|HOROVOD_WITH_\w+|HOROVOD_SECRET_KEY")
 
 
 def test_the_page_lists_every_variable_that_sources_name():

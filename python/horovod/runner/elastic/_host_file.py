@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from . import driver
 from .discovery import HostDiscovery
@@ -25,8 +26,11 @@ def discovery_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {PERIOD_VARIABLE: str(period), **environment}
 
 
+_HostFile = TypeVar("_HostFile", bound="HostFile")
+
+
 class HostFile:
-    """Asks in a thread, and writes what has changed. What fails once hosts are known leaves them as they are."""
+    """Asks in a thread, and writes what has changed; hosts once known stay when asking fails."""
 
     def __init__(self, discovery: HostDiscovery) -> None:
         """Nothing is asked yet."""
@@ -42,7 +46,7 @@ class HostFile:
         """The file."""
         return str(Path(self._folder) / "hosts")
 
-    def __enter__(self) -> HostFile:
+    def __enter__(self: _HostFile) -> _HostFile:  # noqa: PYI019 - Python 3.10 has no Self
         """Ask for the first time; what fails now is the caller's."""
         hosts = self._discovery.find_available_hosts_and_slots()
         self._folder = tempfile.mkdtemp(prefix="horovod-hosts-")

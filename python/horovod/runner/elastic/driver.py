@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from horovod.common._renamed import renamed
 from horovod.runner.common.util import hosts, timeout
 
 from ._results import Results, ResultsRecorder
@@ -33,6 +34,7 @@ class ElasticDriver:
     and time; it runs in a thread for each worker.
     """
 
+    @renamed(min_np="min_num_proc", max_np="max_num_proc")
     def __init__(
         self,
         rendezvous: Any,
@@ -67,6 +69,7 @@ class ElasticDriver:
 
     # ---- life of a job
 
+    @renamed(np="num_proc")
     def start(self, num_proc: int, create_worker_fn: CreateWorker) -> None:
         """Wait for so many slots, and start a worker in every slot that may be used."""
         self._create_worker_fn = create_worker_fn
@@ -135,6 +138,7 @@ class ElasticDriver:
         """The places of the world, by host."""
         return self._host_assignments
 
+    @renamed(min_np="min_num_proc")
     def wait_for_available_slots(self, min_num_proc: int, min_hosts: int = 1) -> DiscoveredHosts:
         """Wait for slots and hosts; TimeoutException when the time is over, RuntimeError after a stop."""
         text = (

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from horovod.common._renamed import renamed
 from horovod.runner.common.util.settings import BaseSettings
 
 
 class ElasticSettings(BaseSettings):
     """A launch on hosts that come and go."""
 
+    @renamed(min_np="min_num_proc", max_np="max_num_proc")
     def __init__(
         self,
         discovery: Any,

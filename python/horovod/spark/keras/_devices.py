@@ -15,7 +15,9 @@ def choose_devices(flavor: Flavor, local_rank: int, *, use_gpu: bool) -> None:
         tf = importlib.import_module("tensorflow")
         gpus = tf.config.list_physical_devices("GPU")
         if gpus:
-            tf.config.set_visible_devices([gpus[gpu_of_rank(local_rank, len(gpus))]] if use_gpu else [], "GPU")
+            tf.config.set_visible_devices(
+                [gpus[gpu_of_rank(local_rank, len(gpus))]] if use_gpu else [], "GPU"
+            )
     elif flavor.backend == "torch":
         torch = importlib.import_module("torch")
         if use_gpu and torch.cuda.is_available():

@@ -179,7 +179,9 @@ class TorchEstimator(HorovodEstimator):
             )
             raise ValueError(message)
         if self._given("profiler"):
-            _log.warning("profiler=%r is left out: the training loop is ours, and has none", self.getProfiler())
+            _log.warning(
+                "profiler=%r is left out: the training loop is ours, and has none", self.getProfiler()
+            )
         if self.getLogEveryNSteps() < 1:
             message = f"log_every_n_steps must be positive, got {self.getLogEveryNSteps()}"
             raise ValueError(message)

@@ -56,7 +56,7 @@ class ElasticSampler(Sampler[int]):
 
     @property
     def indices(self) -> list[int]:
-        """This rank's share of what is left, as it is iterated over."""
+        """The share of this rank in what is left, as it is iterated over."""
         return list(self)
 
     def get_indices(self, batch_idx: int, batch_size: int) -> list[int]:

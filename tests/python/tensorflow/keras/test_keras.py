@@ -350,6 +350,35 @@ def test_methods_that_a_program_puts_before_the_reductions(rank, size):
     assert_only_one_differs(model, 2)
 
 
+def test_gradients_that_a_program_has_reduced_stay_as_they_are(rank, size):
+    model = make_model(1)
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(1.0), op=hvd.Sum)
+    variables = model.trainable_variables
+    starts = [keras.ops.convert_to_numpy(variable) for variable in variables]
+    for _ in range(2):
+        mine = [keras.ops.ones(variable.shape) * (rank + 1) for variable in variables]
+        optimizer.apply_gradients(zip(optimizer._allreduce(mine, variables), variables, strict=True))
+    optimizer.apply_gradients([(keras.ops.ones(variable.shape), variable) for variable in variables])
+
+    moved = 2 * size * (size + 1) / 2 + size
+    for start, variable in zip(starts, variables, strict=True):
+        np.testing.assert_allclose(keras.ops.convert_to_numpy(variable), start - moved, rtol=1e-5)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="tf.keras.backend is TensorFlow's")
+def test_the_rate_can_be_set_as_in_keras_2():
+    import tensorflow as tf
+
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.5))
+
+    tf.keras.backend.set_value(optimizer.lr, 0.25)
+
+    assert float(optimizer.learning_rate) == 0.25
+    assert tf.keras.backend.get_value(optimizer.lr) == optimizer.lr.numpy() == 0.25
+    optimizer.lr = 0.125
+    assert float(optimizer.learning_rate) == 0.125
+
+
 def assert_only_one_differs(model, index):
     for position, weight in enumerate(weights_of(model)):
         gathered = np.asarray(keras.ops.convert_to_numpy(hvd.allgather(weight[None])))

@@ -128,6 +128,19 @@ def test_callbacks_count_as_they_say():
     commit.on_batch_end(0)
     assert state.commits == 3
 
+    class Tracking(hvd.elastic.CommitStateCallback):
+        calls = 0
+
+        def commit(self):
+            self.calls += 1
+            super().commit()
+
+    tracking = Tracking(state, batches_per_commit=1)
+    tracking.on_train_begin()
+    tracking.on_batch_end(0)
+    tracking.on_epoch_end(0)
+    assert (tracking.calls, state.commits) == (2, 5)
+
     epochs = hvd.elastic.UpdateEpochStateCallback(state)
     epochs.on_train_begin()
     epochs.on_epoch_end(0)

@@ -283,6 +283,22 @@ def test_methods_that_a_program_puts_before_the_reductions(kind, rank, size):
         assert is_same == (position != 0 or size == 1)
 
 
+@pytest.mark.parametrize("kind", [tf.keras.optimizers.SGD, tf.keras.optimizers.legacy.SGD])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_gradients_that_a_program_has_reduced_stay_as_they_are(kind, passes, rank, size):
+    optimizer = hvd.DistributedOptimizer(kind(1.0), op=hvd.Sum, backward_passes_per_step=passes)
+    variable = tf.Variable([0.0])
+    seen = []
+    for _ in range(2 * passes):
+        reduced = optimizer._allreduce([tf.constant([rank + 1.0])], [variable])
+        optimizer.apply_gradients(zip(reduced, [variable], strict=True))
+        seen.append(variable.numpy()[0])
+
+    step = passes * size * (size + 1) / 2
+    expected = [-step * ((index + 1) // passes) for index in range(2 * passes)]
+    np.testing.assert_allclose(seen, expected)
+
+
 def test_callbacks_in_a_graph_of_tensorflow_1(rank, size):
     with tf.Graph().as_default():
         model = make_model(5 + rank)
