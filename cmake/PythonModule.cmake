@@ -1,5 +1,5 @@
-# hvd_python_module(<folder>): horovod/_core/_native.abi3.so from src/<folder>/*.cc, on the shared libhorovod. One binary
-# serves CPython 3.10 and newer: the sources see the limited API alone.
+# hvd_python_module(<folder> [<folder it may include> ...]): horovod/_core/_native.abi3.so from src/<folder>/*.cc, on the
+# shared libhorovod. One binary serves CPython 3.10 and newer: the sources see the limited API alone.
 find_package(Python 3.10 COMPONENTS Interpreter Development.Module REQUIRED)
 
 function(hvd_python_module folder)
@@ -13,6 +13,10 @@ function(hvd_python_module folder)
     INSTALL_RPATH $ORIGIN/../lib)
   target_include_directories(hvd_python PRIVATE ${CMAKE_SOURCE_DIR}/src)
   target_link_libraries(hvd_python PRIVATE horovod Python::Module Threads::Threads)
+  foreach(dependency IN LISTS ARGN)
+    string(REPLACE "/" "_" dependency hvd_${dependency})
+    target_link_libraries(hvd_python PRIVATE ${dependency})
+  endforeach()
   target_compile_definitions(hvd_python PRIVATE Py_LIMITED_API=0x030A0000)
   # libgcc stays shared: a thread that asks for the GIL while the interpreter ends is unwound by the C library
   # with libgcc_s, and frames of another copy of the unwinder would be in its way.

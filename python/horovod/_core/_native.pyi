@@ -222,3 +222,11 @@ def stats() -> dict[str, int]: ...
 def recent_operations() -> str: ...
 def set_stall_signal(signal_number: int, /) -> None:
     """The signal that peers send this process when it is late for a stalled operation; 0: none."""
+
+# ---- sealed bytes: ChaCha20-Poly1305 with the number as nonce
+
+def seal(key: bytes, number: int, plain: bytes, /) -> bytes:
+    """The bytes encrypted, and a tag of 16 bytes. A number, below 2^64, serves a key of 32 bytes once."""
+
+def unseal(key: bytes, number: int, sealed: bytes, /) -> bytes | None:
+    """What was sealed with this key and number; None: these bytes were not."""

@@ -90,6 +90,10 @@ PyObject* stats(Arguments);
 PyObject* recent_operations(Arguments);
 PyObject* set_stall_signal(Arguments);
 
+// sealing.cc
+PyObject* seal(Arguments);
+PyObject* unseal(Arguments);
+
 // The catch clauses name their types: a thread that asks for the GIL while the interpreter ends is
 // unwound by force, and `catch (...)` would make that fatal.
 template <typename Call>

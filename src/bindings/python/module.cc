@@ -81,6 +81,8 @@ PyMethodDef methods[] = {
     method<stats, 0>("stats"),
     method<recent_operations, 0>("recent_operations"),
     method<set_stall_signal, 1>("set_stall_signal"),
+    method<seal, 3>("seal"),
+    method<unseal, 3>("unseal"),
     {nullptr, nullptr, 0, nullptr},
 };
 
