@@ -1,24 +1,30 @@
 """Lines between workers and the driver of an elastic job, and the process that decides, without an engine."""
 
+import contextlib
 import json
 import os
 import queue
 import socket
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
+from wiretap import Eavesdropper, Wire, tcp_pair
 
 from horovod._cluster.elastic import line as lines
 from horovod._cluster.elastic.decider import Decided, Decider, Limits
 from horovod._cluster.elastic.driver import ElasticDriver, Ended
 from horovod._cluster.elastic.exchange import Exchange
-from horovod._cluster.elastic.line import Kind, LineLostError, call, take_call
+from horovod._cluster.elastic.line import Kind, Line, LineLostError, call, take_call
 from horovod._cluster.elastic.relay import hello
 from horovod._cluster.elastic.seat import Seat, is_farewell, variables_of
 from horovod._core.errors import REMOVED
 from horovod.common.exceptions import HorovodInternalError
+from horovod.runner.common.service._channel import greet, welcome
+from horovod.runner.common.service._guests import RecentNumbers
+from horovod.runner.common.service._reception import Guest
 
 KEY = bytes(range(32))
 SECONDS = 30
@@ -29,52 +35,209 @@ def next_of(items, kind):
 
 
 @pytest.fixture
-def pair():
-    """Both ends of a line, and the bytes between them in the hands of the test."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        caller = []
-        address = {"lo": [listener.getsockname()]}
-        thread = threading.Thread(target=lambda: caller.append(call(address, KEY)))
-        thread.start()
-        taken = take_call(listener.accept()[0], KEY, time.monotonic() + SECONDS)
-        thread.join(SECONDS)
-    yield caller[0], taken
-    caller[0].close()
-    taken.close()
+def wire():
+    """A connection whose bytes are in the hands of the test."""
+    made = Wire(KEY)
+    yield made
+    made.close()
 
 
-def test_a_line_carries_messages_both_ways(pair):
-    caller, called = pair
+@pytest.fixture
+def exchange():
+    """Where workers call, and what was heard."""
+    heard = queue.Queue()
+    made = Exchange(KEY, ["lo"], heard)
+    yield made, heard
+    made.close()
+
+
+def assert_closed(connection):
+    """The other end says nothing; it may close before it has read everything."""
+    with contextlib.suppress(ConnectionResetError):
+        assert connection.recv(1) == b""
+
+
+def loopback(exchange):
+    return exchange.addresses()["lo"][0]
+
+
+def test_a_line_carries_messages_both_ways():
+    near, far = tcp_pair()
+    greeted = []
+    thread = threading.Thread(target=lambda: greeted.append(greet(near, KEY)))
+    thread.start()
+    channel = welcome(far, KEY, time.monotonic() + SECONDS, RecentNumbers())
+    thread.join(SECONDS)
+    caller = Line(greeted[0])
+    caller.send(Kind.HELLO, hello("7"))
+    called, words = take_call(Guest(channel, time.monotonic() + SECONDS, lambda: None))
 
     for number in range(3):
         caller.send(Kind.PACKET, b"%d" % number)
     called.send(Kind.START, b"x" * 1_000_000)
 
+    assert words == hello("7")
     assert [called.receive(SECONDS) for _ in range(3)] == [(Kind.PACKET, b"%d" % at) for at in range(3)]
     assert caller.receive(SECONDS) == (Kind.START, b"x" * 1_000_000)
     caller.close()
     with pytest.raises(LineLostError, match="ended"):
         called.receive(SECONDS)
+    called.close()
 
 
-@pytest.mark.parametrize("change", ["repeat", "reflect", "alter"])
-def test_a_line_refuses_what_the_other_end_did_not_say_now(pair, change, monkeypatch):
-    caller, called = pair
-    sent = []
-    monkeypatch.setattr(
-        lines.Line,
-        "_digest",
-        lambda self, *what, _real=lines.Line._digest: sent.append(_real(self, *what)) or sent[-1],
-    )
-    caller.send(Kind.PACKET, b"good")
-    assert called.receive(SECONDS) == (Kind.PACKET, b"good")
-    frame = lines._HEAD.pack(Kind.PACKET, 4) + sent[0] + (b"evil" if change == "alter" else b"good")
+@pytest.mark.parametrize("change", ["flipped", "dropped", "repeated", "swapped"])
+def test_a_line_ends_when_messages_are_changed_on_their_way(wire, change):
+    frames = [wire.taken(Kind.PACKET, b"packet %d" % at) for at in range(3)]
+    flipped = bytes([*frames[1][:-1], frames[1][-1] ^ 1])
+    passed = {
+        "flipped": [frames[0], flipped],
+        "dropped": [frames[0], frames[2]],
+        "repeated": [frames[0], frames[0]],
+        "swapped": [frames[0], frames[2], frames[1]],
+    }[change]
+    wire.of_called.sendall(b"".join(passed))
 
-    victim = caller if change == "reflect" else called
-    (called if change == "reflect" else caller)._connection.sendall(frame)
+    line = Line(wire.called)
 
-    with pytest.raises(LineLostError, match="changed on its way"):
-        victim.receive(SECONDS)
+    assert line.receive(SECONDS) == (Kind.PACKET, b"packet 0")
+    with pytest.raises(LineLostError, match="message 1 is not as it was sent: it was changed on its way"):
+        line.receive(SECONDS)
+
+
+def test_nothing_that_worker_and_driver_say_can_be_read_on_the_way(exchange):
+    driver, heard = exchange
+    said = [(Kind.HELLO, hello("a-name-of-a-host")), (Kind.PACKET, b"of the core"), (Kind.RESULT, b"pickle")]
+    with Eavesdropper(loopback(driver)) as tap:
+        worker = call({"lo": [tap.address]}, KEY)
+        for kind, body in said:
+            worker.send(kind, body)
+        assert [heard.get(timeout=SECONDS).body for _ in said] == [body for _, body in said]
+        assert driver.send("a-name-of-a-host", Kind.START, b"the store is at 10.0.0.1")
+        assert worker.receive(SECONDS) == (Kind.START, b"the store is at 10.0.0.1")
+        passed = tap.heard()
+        worker.close()
+
+    assert [len(one) > 64 for one in passed] == [True, True]
+    for word in (b"caller", b"a-name-of-a-host", b"of the core", b"pickle", b"store"):
+        assert not any(word in one for one in passed)
+
+
+def test_a_recorded_call_gets_no_byte(exchange, caplog):
+    driver, heard = exchange
+    with Eavesdropper(loopback(driver)) as tap:
+        worker = call({"lo": [tap.address]}, KEY)
+        worker.send(Kind.HELLO, hello("7"))
+        assert heard.get(timeout=SECONDS).kind is Kind.HELLO
+        recorded = tap.heard()[0]
+        worker.close()
+    assert heard.get(timeout=SECONDS).kind is None
+
+    for _ in range(3):
+        with socket.create_connection(loopback(driver), SECONDS) as stranger:
+            stranger.sendall(recorded)
+            assert_closed(stranger)
+
+    assert heard.empty()
+    refusal = "elastic driver: a connection from 127.0.0.1 was refused: the other end repeats"
+    assert caplog.text.count(refusal) == 3
+
+
+@pytest.mark.parametrize("has_greeted", [False, True])
+def test_a_call_that_trickles_has_one_deadline(monkeypatch, caplog, has_greeted):
+    monkeypatch.setattr("horovod._cluster.elastic.exchange._GREETING_SECONDS", 0.5)
+    driver = Exchange(KEY, ["lo"], queue.Queue())
+    with socket.create_connection(loopback(driver), SECONDS) as slow:
+        if has_greeted:
+            greet(slow, KEY)
+        # 64 bytes of a greeting take 3 s at this pace, the 21 of a sealed head more than one.
+        slow.settimeout(0.05)
+        is_open = True
+        while is_open:
+            try:
+                slow.sendall(b"x")
+                is_open = slow.recv(1) != b""
+            except TimeoutError:
+                pass
+            except ConnectionError:
+                is_open = False
+    driver.close()
+
+    assert f"of {21 if has_greeted else 64} bytes came in time" in caplog.text
+
+
+def test_a_call_says_little_before_it_is_known(exchange, caplog):
+    driver, _ = exchange
+    with contextlib.closing(call(driver.addresses(), KEY)) as worker:
+        with contextlib.suppress(LineLostError):  # it may hang up at the head
+            worker.send(Kind.HELLO, bytes((64 << 10) + 1))
+
+        with pytest.raises(LineLostError):
+            worker.receive(SECONDS)
+
+    assert "announces 65537 bytes, at most 65536 are taken" in caplog.text
+
+
+@pytest.mark.parametrize("words", [b"[]", b"{}", b"garbage", b'{"caller": ""}'])
+def test_a_call_has_to_say_who_it_is(exchange, words):
+    driver, heard = exchange
+    with contextlib.closing(call(driver.addresses(), KEY)) as worker:
+        worker.send(Kind.HELLO, words)
+
+        with pytest.raises(LineLostError):
+            worker.receive(SECONDS)
+
+    assert heard.empty()
+
+
+def test_silent_strangers_make_room_for_a_worker(monkeypatch):
+    monkeypatch.setattr("horovod._cluster.elastic.exchange._GREETING_SECONDS", 600.0)
+    monkeypatch.setattr("horovod._cluster.elastic.exchange._MOST_CALLS", 8)
+    heard = queue.Queue()
+    driver = Exchange(KEY, ["lo"], heard)
+    strangers = [socket.create_connection(loopback(driver), SECONDS) for _ in range(20)]
+
+    worker = call(driver.addresses(), KEY)
+    worker.send(Kind.HELLO, hello("7"))
+
+    assert heard.get(timeout=SECONDS).caller == "7"
+    assert_closed(strangers[0])
+    more = [socket.create_connection(loopback(driver), SECONDS) for _ in range(20)]
+    assert_closed(more[0])
+    assert driver.send("7", Kind.PACKET, b"who is known stays")
+    assert worker.receive(SECONDS) == (Kind.PACKET, b"who is known stays")
+    begin = time.monotonic()
+    driver.close()
+    assert time.monotonic() - begin < SECONDS / 3, "strangers do not keep it from closing"
+    for connection in (*strangers, *more, worker):
+        connection.close()
+
+
+STARVED = """
+import queue, resource, sys
+from horovod._cluster.elastic import exchange as module
+module._GREETING_SECONDS = 600.0
+heard = queue.Queue()
+exchange = module.Exchange(bytes(range(32)), ["lo"], heard)
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+print(*exchange.addresses()["lo"][0], flush=True)
+print(heard.get().caller, flush=True)
+"""
+
+
+def test_strangers_who_take_all_descriptors_make_room_too():
+    with contextlib.ExitStack() as stack:
+        words = [sys.executable, "-c", STARVED]
+        driver = stack.enter_context(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
+        stack.callback(driver.kill)
+        host, port = driver.stdout.readline().split()
+        for _ in range(100):
+            stack.enter_context(socket.create_connection((host, int(port)), SECONDS))
+
+        worker = stack.enter_context(contextlib.closing(call({"lo": [(host, int(port))]}, KEY)))
+        worker.send(Kind.HELLO, hello("7"))
+
+        assert driver.stdout.readline() == "7\n"
 
 
 def test_whoever_has_another_key_does_not_get_through(monkeypatch):

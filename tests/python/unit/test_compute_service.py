@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from wiretap import Eavesdropper
 
+from horovod.runner.common.service._channel import StrangerError, greet
 from horovod.runner.common.service._guests import RefusalLog
-from horovod.runner.common.service._messages import MAX_BODY_BYTES, StrangerError, greet
+from horovod.runner.common.service._messages import MAX_BODY_BYTES, receive_message, send_message
 from horovod.runner.common.service.compute_service import ComputeClient, ComputeService
 from horovod.runner.common.util.network import NoValidAddressesFound
 from horovod.runner.common.util.secret import compute_digest, make_secret_key
@@ -200,25 +201,45 @@ def test_what_was_recorded_cannot_be_used_again(service, client):
             self._connection.sendall(data)
 
     with socket.create_connection(loopback(service), WAIT_SECONDS) as connection:
-        session = greet(Recorder(connection), KEY)
-        session.send_question({"call": "shutdown"})
-        session.receive_answer()
+        channel = greet(Recorder(connection), KEY)
+        send_message(channel, {"call": "shutdown"})
+        receive_message(channel)
     service._roster._is_over = False
 
     with socket.create_connection(loopback(service), WAIT_SECONDS) as connection:
         connection.sendall(recorded)
-        connection.recv(64)  # the greeting is answered, and then nothing
         assert_closed(connection)
 
     assert client._ask("wait_for_shutdown", seconds=0) is False
 
 
-def test_long_messages_are_refused_before_they_are_read(service):
+def test_questions_that_come_in_the_place_of_others_are_not_answered(service):
     with socket.create_connection(loopback(service), WAIT_SECONDS) as connection:
         greet(connection, KEY)
-        connection.sendall(struct.pack("!I", MAX_BODY_BYTES + 1) + bytes(32))
+        connection.sendall(bytes(1000))
 
         assert_closed(connection)
+
+
+def test_long_messages_are_refused_before_they_are_read(service):
+    with socket.create_connection(loopback(service), WAIT_SECONDS) as connection:
+        channel = greet(connection, KEY)
+        with contextlib.suppress(ConnectionError):  # it may hang up at the head
+            channel.send(0, bytes(MAX_BODY_BYTES + 1))
+
+        assert_closed(connection)
+
+
+def test_nothing_of_question_and_answer_can_be_read_on_the_way(service):
+    with Eavesdropper(loopback(service)) as tap:
+        client = ComputeClient({"lo": [tap.address]}, KEY)
+        client.register_dispatcher(0, "grpc://a-name-of-a-host:5")
+        assert client.wait_for_dispatcher_registration(0, WAIT_SECONDS) == "grpc://a-name-of-a-host:5"
+        heard = tap.heard()
+
+    assert sum(len(one) for one in heard) > 500
+    for word in (b"call", b"register", b"a-name-of-a-host", b"result", b"Compute"):
+        assert not any(word in one for one in heard)
 
 
 def test_a_service_that_is_none(monkeypatch):
@@ -277,16 +298,16 @@ class Tricklers:
             one.close()
 
 
-def test_bytes_that_trickle_do_not_lengthen_the_greeting(service, monkeypatch):
+def test_bytes_that_trickle_do_not_lengthen_the_greeting(monkeypatch, caplog):
     monkeypatch.setattr("horovod.runner.common.service._server._GREETING_SECONDS", 0.3)
+    service = ComputeService(2, 2, KEY)
 
+    # 64 bytes at 20 ms take 1.3 s, and each of them would start the 0.3 s anew.
     with Tricklers(loopback(service), 1) as (slow,):
-        begin = time.monotonic()
-        with contextlib.suppress(ConnectionError):
-            slow.recv(1)
+        assert_closed(slow)
 
-    # 64 bytes at 20 ms would take 1.3 s, and each of them would start the 0.3 s anew.
-    assert time.monotonic() - begin < 1.0
+    assert "of 64 bytes came in time" in caplog.text
+    service.shutdown()
 
 
 def test_the_oldest_silent_stranger_makes_room(monkeypatch):
@@ -314,14 +335,16 @@ def test_strangers_cannot_keep_the_service_from_closing(monkeypatch):
 
 
 def test_refusals_do_not_fill_the_log(caplog):
-    log = RefusalLog()
+    log = RefusalLog("compute service")
 
     for _ in range(1000):
-        log.note("the other end has another key")
+        log.note("10.0.0.7", "the other end has another key")
 
     assert log.count == 1000
     assert len(caplog.records) == 9
-    assert "1 more connections were refused, 9 in all" in caplog.text
+    text = "compute service: a connection from 10.0.0.7 was refused: the other end has another key"
+    assert caplog.messages[0] == text
+    assert caplog.messages[-1] == "compute service: 1 more connections were refused, 9 in all"
 
 
 def test_the_greeting_needs_the_key():

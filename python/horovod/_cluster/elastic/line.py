@@ -1,7 +1,6 @@
 """A connection between a worker and the driver: both have a key of the job, and speak when they like.
 
-Each message has a digest over both random numbers of the greeting, its direction and its number, so nothing
-can be repeated, reordered or sent back. It is not encrypted.
+What they say is sealed, whatever HOROVOD_TLS says: see runner/common/service/_channel.py.
 """
 
 from __future__ import annotations
@@ -9,20 +8,17 @@ from __future__ import annotations
 import hashlib
 import hmac
 import socket
-import struct
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import IntEnum
 
-from horovod.runner.common.service._messages import Session, StrangerError, greet, welcome
-from horovod.runner.common.util.secret import DIGEST_LENGTH_BYTES, check_digest, compute_digest
+from horovod.runner.common.service._channel import Channel, StrangerError, greet
+from horovod.runner.common.service._reception import Guest
 
 MOST_BYTES = 4 << 20
-_HEAD = struct.Struct("!BI")
-_NUMBER = struct.Struct("!Q")
-_CALLER, _CALLED = b"hvd line caller:", b"hvd line called:"
+_MOST_HELLO_BYTES = 64 << 10
 _CONNECT_SECONDS = 5.0
 _FIND_SECONDS = 30.0
 _PAUSE_SECONDS = 0.2
@@ -57,12 +53,10 @@ class LineLostError(ConnectionError):
 class Line:
     """One end. `receive` is for one thread, `send` for any."""
 
-    def __init__(self, connection: socket.socket, session: Session, *, is_caller: bool) -> None:
+    def __init__(self, channel: Channel) -> None:
         """Begin after the greeting."""
-        self._connection = connection
-        self._key, self._numbers = session.key, session.numbers
-        self._out, self._in = (_CALLER, _CALLED) if is_caller else (_CALLED, _CALLER)
-        self._sent = self._received = 0
+        self._channel = channel
+        self._connection = connection = channel.connection
         self._lock = threading.Lock()  # guards sending
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -75,11 +69,8 @@ class Line:
             message = f"a message of {len(body)} bytes is too long, at most {MOST_BYTES} are sent"
             raise ValueError(message)
         with self._lock:
-            head = _HEAD.pack(kind, len(body))
-            digest = self._digest(self._out, self._sent, head, body)
-            self._sent += 1
             try:
-                self._connection.sendall(head + digest + body)
+                self._channel.send(kind, body)
             except OSError as error:
                 raise LineLostError(str(error)) from error
 
@@ -87,22 +78,12 @@ class Line:
         """Return the next message; LineLostError at the end, or if nothing comes for so long."""
         try:
             self._connection.settimeout(silence_seconds)
-            head = self._read(_HEAD.size + DIGEST_LENGTH_BYTES)
-            kind, length = _HEAD.unpack(head[: _HEAD.size])
-            if length > MOST_BYTES:
-                message = f"the other end announces {length} bytes, at most {MOST_BYTES} are taken"
-                raise LineLostError(message)
-            body = self._read(length)
+            kind, body = self._channel.receive(MOST_BYTES)
         except TimeoutError:
             message = f"nothing was heard for {silence_seconds:g} s"
             raise LineLostError(message) from None
-        except OSError as error:
+        except (OSError, StrangerError) as error:
             raise LineLostError(str(error)) from error
-        expected = self._signed(self._in, self._received, head[: _HEAD.size], body)
-        if not check_digest(self._key, expected, head[_HEAD.size :]):
-            message = "a message was changed on its way"
-            raise LineLostError(message)
-        self._received += 1
         return Kind(kind), body
 
     def close(self) -> None:
@@ -110,22 +91,6 @@ class Line:
         with suppress(OSError):  # the other end was first
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
-
-    def _signed(self, direction: bytes, number: int, head: bytes, body: bytes) -> bytes:
-        return direction + self._numbers + _NUMBER.pack(number) + head + body
-
-    def _digest(self, direction: bytes, number: int, head: bytes, body: bytes) -> bytes:
-        return compute_digest(self._key, self._signed(direction, number, head, body))
-
-    def _read(self, count: int) -> bytes:
-        parts = bytearray()
-        while len(parts) < count:
-            part = self._connection.recv(min(count - len(parts), 1 << 20))
-            if not part:
-                message = "the connection has ended"
-                raise LineLostError(message)
-            parts += part
-        return bytes(parts)
 
 
 def call(addresses: Addresses, key: bytes) -> Line:
@@ -143,7 +108,7 @@ def call(addresses: Addresses, key: bytes) -> Line:
                 problems.append(f"{address[0]}:{address[1]} ({error})")
                 continue
             try:
-                return Line(connection, greet(connection, key), is_caller=True)
+                return Line(greet(connection, key))
             except (OSError, StrangerError) as error:
                 connection.close()
                 problems.append(f"{address[0]}:{address[1]} ({error})")
@@ -153,6 +118,10 @@ def call(addresses: Addresses, key: bytes) -> Line:
         time.sleep(_PAUSE_SECONDS)
 
 
-def take_call(connection: socket.socket, key: bytes, deadline: float) -> Line:
-    """The other end of `call`; StrangerError if whoever calls does not have the key."""
-    return Line(connection, welcome(connection, key, deadline), is_caller=False)
+def take_call(guest: Guest) -> tuple[Line, bytes]:
+    """The other end of `call`, and its HELLO; StrangerError if that does not come, and in time."""
+    kind, hello = guest.channel.receive(_MOST_HELLO_BYTES, guest.deadline)
+    if kind != Kind.HELLO:
+        message = f"a caller has not said who it is, but sent a message of kind {kind}"
+        raise StrangerError(message)
+    return Line(guest.channel), hello

@@ -4,6 +4,7 @@ import io
 import threading
 
 import pytest
+from wiretap import Eavesdropper
 
 from horovod.spark._console import Console, console_key
 from horovod.spark._reporter import Reporter
@@ -80,6 +81,23 @@ def test_output_readiness_and_failures_arrive(make):
     assert [one.summary for one in console.failures()] == ["KeyError"]
     assert stdout.getvalue() == "[4]<stdout>:a\nc\n"
     assert stderr.getvalue() == "[4]<stderr>:b\n"
+
+
+def test_nothing_that_ranks_print_can_be_read_on_the_way(make):
+    make_console, _ = make
+    console, stdout, _ = make_console(1)
+    with Eavesdropper(console.addresses()["lo"][0]) as tap:
+        reporter = Reporter({"lo": [tap.address]}, console_key(KEY))
+        reporter.meet(0, "a-name-of-a-host")
+        reporter.ready(4)
+        reporter.line("stdout", "what a rank prints\n")
+        assert reporter.close()
+        heard = tap.heard()
+
+    assert stdout.getvalue() == "[4]<stdout>:what a rank prints\n"
+    assert len(heard) >= 4
+    for word in (b"a-name-of-a-host", b"what a rank prints", b"introduction", b"lines"):
+        assert not any(word in one for one in heard)
 
 
 def test_without_a_console_output_stays_here(capsys):

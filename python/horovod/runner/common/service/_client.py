@@ -10,7 +10,8 @@ from typing import Any
 
 from horovod.runner.common.util.network import NoValidAddressesFound
 
-from ._messages import StrangerError, greet
+from ._channel import StrangerError, greet
+from ._messages import receive_message, send_message
 
 _LOG = logging.getLogger(__name__)
 
@@ -55,10 +56,10 @@ class Client:
 
     def _ask_at(self, address: tuple[str, int], question: Any, wait_seconds: float) -> Any:
         with socket.create_connection(address, _CONNECT_SECONDS) as connection:
-            session = greet(connection, self._key)
-            session.send_question(question)
+            channel = greet(connection, self._key)
+            send_message(channel, question)
             connection.settimeout(_CONNECT_SECONDS + wait_seconds)
-            answer = session.receive_answer()
+            answer = receive_message(channel)
             self._own_address = connection.getsockname()[0]
             return answer
 

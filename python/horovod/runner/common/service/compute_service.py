@@ -1,7 +1,7 @@
 """How processes that train find the dispatchers and workers of a tf.data service, and end them.
 
 A compute job has one ComputeService. Its own processes and those of the training job ask it through a
-ComputeClient. Whoever has the key may ask; see _messages.py for what goes over the network.
+ComputeClient. Whoever has the key may ask; see _channel.py for what goes over the network.
 """
 
 from __future__ import annotations
