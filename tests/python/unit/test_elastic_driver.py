@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from unittest import mock
@@ -22,8 +23,10 @@ from horovod.runner.elastic.worker import (
     describe_service,
     read_service,
 )
-from horovod.runner.http.http_client import get_value
-from horovod.runner.http.http_server import RendezvousServer
+from horovod.runner.http import http_server
+from horovod.runner.http.http_client import get_value, put_value
+from horovod.runner.http.http_server import KVStoreHandler, KVStoreHTTPServer, RendezvousServer
+from horovod.runner.util.network import get_local_host_addresses
 
 LIMIT_SECONDS = 30
 
@@ -276,6 +279,44 @@ def test_workers_ask_over_http_and_are_told():
 
     assert places == {0: "0,2,0,1,0,2", 1: "1,2,0,1,1,2"}
     listener.on_hosts_updated.assert_called_once_with(7, HostUpdateResult.mixed)
+
+
+def reaches(address):
+    try:
+        socket.create_connection(address, LIMIT_SECONDS).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_the_store_answers_at_the_addresses_of_its_host_and_at_no_other():
+    rendezvous = RendezvousServer()
+    port = rendezvous.start()
+    own = sorted(get_local_host_addresses())
+    try:
+        for number, host in enumerate(own):
+            put_value(host, port, "scope", host, b"%d" % number)
+        for number, host in enumerate(own):
+            assert get_value(own[0], port, "scope", host) == b"%d" % number
+        assert not reaches(("127.99.99.99", port)), "which a wildcard would take"
+    finally:
+        rendezvous.stop()
+    assert not any(reaches((host, port)) for host in own)
+
+
+def test_who_asks_for_a_wildcard_has_it():
+    server = KVStoreHTTPServer(("0.0.0.0", 0), KVStoreHandler)
+    assert reaches(("127.99.99.99", server.server_port))
+    server.server_close()
+
+
+def test_a_port_is_taken_at_all_addresses_or_at_none(monkeypatch):
+    monkeypatch.setattr(http_server, "_own_addresses", lambda: ["127.0.0.1", "127.99.99.99"])
+    with socket.create_server(("127.99.99.99", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(OSError, match="in use"):
+            KVStoreHTTPServer(("", port), KVStoreHandler)
+        assert not reaches(("127.0.0.1", port))
 
 
 def test_what_a_worker_says_of_its_service_is_read_and_nothing_else():

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import collections
 import http.client
+import select
+import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from horovod.runner.common.util.hosts import SlotInfo
-from horovod.runner.util.network import find_port
+from horovod.runner.util.network import find_port, get_local_host_addresses, resolve_host_address
 
 _READ_SECONDS = 3.0
 _MOST_BYTES = 1 << 30
@@ -95,13 +97,64 @@ class KVStoreHandler(BaseHTTPRequestHandler):
             self.server.cache.get(scope, {}).pop(key, None)
 
 
-class KVStoreHTTPServer(ThreadingHTTPServer):
+def _own_addresses() -> list[str]:
+    """Those of the loopback interface first: the first is looked up by name."""
+    addresses = get_local_host_addresses()
+    named = resolve_host_address(socket.gethostname())
+    if named is not None and named.startswith("127."):
+        addresses.add(named)  # 127.0.1.1 on Debian; no interface has it
+    return sorted(addresses, key=lambda address: (not address.startswith("127."), address))
+
+
+class _LocalHTTPServer(ThreadingHTTPServer):
+    """Without a host in its address it listens on those that this host has now, and on no wildcard."""
+
+    def __init__(self, address: tuple[str, int], handler: type[KVStoreHandler]) -> None:
+        """Listen at the address; 0.0.0.0 is taken at its word."""
+        self._listeners: dict[int, socket.socket] = {}
+        self._ready = select.epoll()
+        super().__init__(address, handler)
+
+    def server_bind(self) -> None:
+        """Take the port at all addresses, or at none."""
+        host, port = self.server_address[:2]
+        first, *others = [str(host)] if host else _own_addresses()
+        self.server_address = (first, port)
+        super().server_bind()
+        self._watch(self.socket)
+        for other in others:
+            self._watch(socket.create_server((other, self.server_port), backlog=self.request_queue_size))
+
+    def _watch(self, listener: socket.socket) -> None:
+        listener.setblocking(False)  # whoever connected may be gone before it is taken
+        self._listeners[listener.fileno()] = listener
+        self._ready.register(listener, select.EPOLLIN)
+
+    def fileno(self) -> int:
+        """Readable when somebody calls at any of the addresses."""
+        return self._ready.fileno()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """The next call; OSError if there is none any more."""
+        for descriptor, _ in self._ready.poll(0, 1):
+            return self._listeners[descriptor].accept()
+        raise BlockingIOError
+
+    def server_close(self) -> None:
+        """Listen no more."""
+        super().server_close()
+        for listener in self._listeners.values():
+            listener.close()
+        self._ready.close()
+
+
+class KVStoreHTTPServer(_LocalHTTPServer):
     """The values, and who asks for them."""
 
     daemon_threads = True
 
     def __init__(self, address: tuple[str, int], handler: type[KVStoreHandler], verbose: int = 0) -> None:
-        """Listen at the address."""
+        """Listen at the address; without a host in it, at all that this host has now."""
         super().__init__(address, handler)
         self.verbose = verbose
         self.cache_lock = threading.Lock()
