@@ -139,21 +139,39 @@ def test_some_greetings_are_remembered_and_memory_is_bounded():
     assert recent.add(numbers[0]), "the oldest was forgotten"
 
 
-def test_only_those_who_have_not_proven_themselves_make_room():
-    pairs = [tcp_pair() for _ in range(4)]
-    guests = Guests(2)
-    try:
-        assert guests.add(pairs[0][0])
-        guests.stay(pairs[0][0])
-        assert guests.add(pairs[1][0])
-        assert guests.add(pairs[2][0])
-        assert read(pairs[1][1], 1) == b"", "the only silent one had to go"
-        guests.stay(pairs[2][0])
-        guests.remove(pairs[1][0])
+@pytest.fixture
+def visits():
+    """Connections, each of which says who has ended it."""
+    pairs = [tcp_pair() for _ in range(6)]
+    yield [ours for ours, _ in pairs], [theirs for _, theirs in pairs]
+    for connection in (one for pair in pairs for one in pair):
+        connection.close()
 
-        assert not guests.add(pairs[3][0]), "there is room for two"
-        guests.remove(pairs[0][0])
-        assert guests.add(pairs[3][0])
-    finally:
-        for connection in (one for pair in pairs for one in pair):
-            connection.close()
+
+def test_only_those_who_have_not_proven_themselves_make_room(visits):
+    ours, theirs = visits
+    guests = Guests(2)
+
+    assert guests.add(ours[0], "a")
+    guests.stay(ours[0])
+    assert guests.add(ours[1], "a")
+    assert guests.add(ours[2], "a")
+    assert read(theirs[1], 1) == b"", "the only silent one had to go"
+    guests.stay(ours[2])
+    guests.remove(ours[1])
+    assert not guests.add(ours[3], "a"), "there is room for two"
+    guests.remove(ours[0])
+    assert guests.add(ours[3], "a")
+
+
+def test_one_host_cannot_crowd_out_the_others(visits):
+    ours, theirs = visits
+    guests = Guests(3)
+
+    for connection, host in zip(ours, "abbbbb", strict=True):
+        assert guests.add(connection, host)
+
+    assert [read(connection, 1) for connection in theirs[1:4]] == [b""] * 3
+    theirs[0].setblocking(False)
+    with pytest.raises(BlockingIOError):
+        theirs[0].recv(1)

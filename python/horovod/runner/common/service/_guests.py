@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 import time
+from collections import Counter
 
 _LOG = logging.getLogger(__name__)
 
@@ -16,27 +17,30 @@ _SUMMARY_SECONDS = 60.0
 
 
 class Guests:
-    """Those who are connected. A guest who has not proven itself yet makes room for a newer one."""
+    """Those who are connected. A guest who has not proven itself yet makes room for a newer one.
+
+    The oldest of the host with the most of them goes, so that one host cannot crowd out the others.
+    """
 
     def __init__(self, most: int) -> None:
         """Have room for `most` connections."""
         self._most = most
         self._lock = threading.Lock()
-        self._silent: dict[socket.socket, None] = {}  # oldest first
+        self._silent: dict[socket.socket, str] = {}  # and their hosts, oldest first
         self._staying: set[socket.socket] = set()
 
-    def add(self, guest: socket.socket) -> bool:
+    def add(self, guest: socket.socket, host: str) -> bool:
         """Take one more; False: all others stay, so there is no room."""
         with self._lock:
-            if len(self._silent) + len(self._staying) >= self._most and not self._drop_oldest():
+            if len(self._silent) + len(self._staying) >= self._most and not self._drop_one():
                 return False
-            self._silent[guest] = None
+            self._silent[guest] = host
             return True
 
     def make_room(self) -> None:
-        """End the connection of the oldest who has not proven itself yet."""
+        """End the connection of one who has not proven itself yet."""
         with self._lock:
-            self._drop_oldest()
+            self._drop_one()
 
     def stay(self, guest: socket.socket) -> None:
         """Say that it has proven itself."""
@@ -54,13 +58,16 @@ class Guests:
     def hang_up(self) -> None:
         """End the connections of all who have not proven themselves yet."""
         with self._lock:
-            while self._drop_oldest():
-                pass
+            for guest in self._silent:
+                _hang_up(guest)
+            self._silent.clear()
 
-    def _drop_oldest(self) -> bool:
+    def _drop_one(self) -> bool:
         if not self._silent:
             return False
-        oldest = next(iter(self._silent))
+        counts = Counter(self._silent.values())
+        busiest = max(counts.values())
+        oldest = next(guest for guest, host in self._silent.items() if counts[host] == busiest)
         del self._silent[oldest]
         _hang_up(oldest)
         return True

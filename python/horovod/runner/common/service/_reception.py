@@ -118,7 +118,7 @@ class Reception:
                 self._guests.make_room()
                 time.sleep(_PAUSE_SECONDS)  # its thread closes it; the call waits in the backlog
             return
-        if not self._guests.add(connection):
+        if not self._guests.add(connection, host):
             self._refuse(connection, host, "there is no room for more connections")
             return
         handler = threading.Thread(target=self._serve, args=[connection, host, serve], daemon=True)
