@@ -41,7 +41,8 @@ struct TcpMeshOptions {
   // How long connect() waits for a peer that is to dial us.
   Nanoseconds wait_time = std::chrono::seconds(30);
   std::string congestion_control{};
-  // For the control streams, which are always read (see TcpOptions): HOROVOD_LOST_HOST_TIME_SECONDS.
+  // For the control streams, which are always read (see TcpOptions):
+  // HOROVOD_LOST_HOST_TIME_SECONDS.
   std::chrono::milliseconds control_user_timeout{2500};
   // With TLS where both ends have it, otherwise with our own records (sealed_stream.h).
   Protection protection = Protection::kGuarded;

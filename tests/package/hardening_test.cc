@@ -34,7 +34,8 @@ std::vector<std::string> modules() {
 
 std::string test_name(const std::string& file) {
   std::string name = std::filesystem::path(file).stem().stem();
-  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
 

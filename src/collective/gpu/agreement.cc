@@ -105,8 +105,8 @@ std::string shared_device(std::span<const Facts> facts) {
       if (text_of(facts[a].device).empty() || facts[a].host != facts[b].host ||
           text_of(facts[a].device) != text_of(facts[b].device))
         continue;
-      return concat("members ", a, " and ", b, " on ", text_of(facts[a].host_name), " share the device ",
-                    text_of(facts[a].device),
+      return concat("members ", a, " and ", b, " on ", text_of(facts[a].host_name),
+                    " share the device ", text_of(facts[a].device),
                     ", where NCCL needs one for each: choose it by the local rank, as in "
                     "torch.cuda.set_device(hvd.local_rank())");
     }

@@ -64,8 +64,8 @@ std::string audit_line(const AuditFacts& facts) {
   std::string refused;
   if (facts.visitors != nullptr) refused = concat(refused_text(ranks), " at the job's store");
   if (joins) {
-    refused += concat(refused.empty() ? "" : ", ", refused_text(*facts.joining),
-                      " at the port of --join");
+    refused +=
+        concat(refused.empty() ? "" : ", ", refused_text(*facts.joining), " at the port of --join");
   }
   return concat("horovodrun: audit: ", joined_text(ranks), "; key random for this job, through ",
                 joins ? "connections that the key of --key-file opened" : "ssh", "; HOROVOD_TLS ",

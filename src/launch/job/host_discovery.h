@@ -1,6 +1,6 @@
-// host_discovery.h - which hosts there are while an elastic job runs: a script that is run again and
-// again, or a host file that somebody edits. One thread; never blocks for longer than a small file
-// takes. A script that hangs is killed.
+// host_discovery.h - which hosts there are while an elastic job runs: a script that is run again
+// and again, or a host file that somebody edits. One thread; never blocks for longer than a small
+// file takes. A script that hangs is killed.
 #pragma once
 
 #include <sys/types.h>

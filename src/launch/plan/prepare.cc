@@ -93,8 +93,8 @@ namespace {
 Status check_sizes(const ElasticOptions& elastic) {
   if (!elastic.min_num_proc || !elastic.max_num_proc) return Status::ok();
   if (*elastic.min_num_proc <= *elastic.max_num_proc) return Status::ok();
-  return invalid_argument(concat("--min-np ", *elastic.min_num_proc, " is more than --max-np ",
-                                 *elastic.max_num_proc));
+  return invalid_argument(
+      concat("--min-np ", *elastic.min_num_proc, " is more than --max-np ", *elastic.max_num_proc));
 }
 
 // The first hosts. One look after the other is all there is to do; a signal ends the program.

@@ -22,8 +22,9 @@ struct Prepared {
 };
 
 // An elastic job may be launched before there is any host, as in a cluster whose pods are still to
-// start: `say_waiting` is told once, and hosts are waited for as long as for slots. Null: no host is
-// an error. A script that fails at first, or a line that cannot be read, is a mistake and always one.
+// start: `say_waiting` is told once, and hosts are waited for as long as for slots. Null: no host
+// is an error. A script that fails at first, or a line that cannot be read, is a mistake and always
+// one.
 using SayWaiting = std::function<void(const std::string& text)>;
 Result<Prepared> prepare_job(Options options, const EnvironmentList& environment,
                              const SayWaiting& say_waiting = {});

@@ -17,7 +17,7 @@ Facts member(int version, const char* device, const char* host = "a") {
   facts.nccl_version = version;
   facts.host = host[0];
   std::strcpy(facts.host_name, host);  // NOLINT: short texts
-  std::strcpy(facts.device, device);  // NOLINT
+  std::strcpy(facts.device, device);   // NOLINT
   return facts;
 }
 

@@ -41,7 +41,8 @@ TEST(LaunchAudit, OfHostsThatJoinSaysWhoKnockedAtTheirPort) {
   EXPECT_EQ(
       audit_line({.visitors = &store, .joining = &joining}),
       "horovodrun: audit: rank 0 from 10.0.0.1; key random for this job, through connections that "
-      "the key of --key-file opened; HOROVOD_TLS is not set; nobody was refused at the job's store, "
+      "the key of --key-file opened; HOROVOD_TLS is not set; nobody was refused at the job's "
+      "store, "
       "refused 1 connection (1 from 10.0.0.9) at the port of --join\n");
   EXPECT_THAT(audit_line({.joining = &joining}), HasSubstr("refused 1 connection"));
 }
