@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
 
 import pytest
 from job import horovodrun, run
+from pages import FENCE, NOT_RUN, PROGRAMS, ROOT, commands_of, pages_with_programs, program_of, run_pages
 
-ROOT = Path(__file__).parents[3]
-PAGES = [*sorted((ROOT / "docs/torch").glob("*.md")), ROOT / "docs/migration.md"]
 LINKING = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
     ROOT / "README.md",
 ]
-FENCE = re.compile(r"^```(?P<language>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
-
-# Runs the blocks of each page as one program, each page in a job of its own within the same processes.
-RUNNER = """
-import sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-import horovod.torch as hvd
-import test_docs
-for path in map(Path, sys.argv[2:]):
-    exec(compile(test_docs.program_of(path), str(path), "exec"), {"__name__": "__main__"})
-    hvd.shutdown()
-    print("page", path.name, "is done", flush=True)
-"""
-
-
-def program_of(path: Path) -> str:
-    """Return the Python of a page, on the lines where it stands; a `python fragment` is left out."""
-    page = path.read_text()
-    program = ""
-    for block in FENCE.finditer(page):
-        if block["language"] == "python":
-            first_line = page.count("\n", 0, block.start("code"))
-            program += "\n" * (first_line - program.count("\n")) + block["code"]
-    return program
+LAUNCH = ROOT / "docs/launch.md"
+SHOWING = [
+    *LINKING,
+    *sorted(path for path in (ROOT / "examples").rglob("*.*") if path.suffix in {".py", ".cc", ".sbatch"}),
+]
 
 
 def anchors_of(path: Path) -> set[str]:
@@ -49,16 +29,50 @@ def anchors_of(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_the_programs_of_all_pages_run_on_two_workers(tmp_path: Path) -> None:
-    runner = tmp_path / "runner.py"
-    runner.write_text(RUNNER)
-    pages = [str(page) for page in PAGES if program_of(page)]
-    command = [sys.executable, str(runner), str(Path(__file__).parent), *pages]
+def test_the_programs_of_all_pages_run_on_two_workers() -> None:
+    pages = pages_with_programs("torch")
 
-    job = run([horovodrun(), "-np", "2", *command], limit_seconds=240)
+    job = run_pages(pages, limit_seconds=240)
 
     assert job.code == 0, job.output
     assert job.output.count("is done") == 2 * len(pages)
+
+
+def test_every_program_of_a_page_is_run_or_a_fragment() -> None:
+    run_somewhere = {page for pages in PROGRAMS.values() for page in pages}
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
+
+    assert [page for page in pages if program_of(page) and page not in {*run_somewhere, *NOT_RUN}] == []
+
+
+def test_commands_of_pages_parse() -> None:
+    commands = [(page, words) for page in SHOWING for words in commands_of(page)]
+    assert len(commands) > 50
+
+    for page, words in commands:
+        doctor = ["doctor"] if words[0] == "doctor" else []
+        rest = words[len(doctor) :]
+        # Questions have no program, so that the words end with an option; of two questions the last counts.
+        is_question = bool(doctor) or all(word.startswith("-") for word in rest)
+        ask = [*rest, "--parse-json"] if is_question else ["--parse-json", *rest]
+        # Without -np it is the batch system that says how many.
+        parsed = run([horovodrun(), *doctor, *([] if "-np" in rest else ["-np", "1"]), *ask])
+        assert parsed.code == 0, f"{page}: horovodrun {' '.join(words)}\n{parsed.output}"
+        for file in words:
+            assert not file.startswith("examples/") or (ROOT / file).exists(), f"{page}: {file}"
+
+
+def test_the_configuration_file_that_is_shown_is_understood(tmp_path: Path) -> None:
+    files = [block for block in FENCE.finditer(LAUNCH.read_text()) if block["language"] == "yaml"]
+    assert files
+
+    for file in files:
+        (tmp_path / "job.yaml").write_text(file["code"])
+        parsed = run(
+            [horovodrun(), "--parse-json", "-np", "1", "--config-file", str(tmp_path / "job.yaml"), "true"]
+        )
+        assert parsed.code == 0, parsed.output
+        assert json.loads(parsed.output)["warnings"] == []
 
 
 @pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from job import horovodrun, run, run_job
+from pages import pages_with_programs, run_pages
 
 EXAMPLES = Path(__file__).resolve().parents[4] / "examples"
 LIMIT_SECONDS = 240  # importing JAX on a busy machine takes its time
@@ -213,3 +214,12 @@ def test_examples(program):
 
     assert done.code == 0, done.output
     assert "done" in done.output
+
+
+def test_programs_of_the_documentation():
+    pages = pages_with_programs("jax")
+
+    done = run_pages(pages, limit_seconds=LIMIT_SECONDS, **QUIET)
+
+    assert done.code == 0, done.output
+    assert done.output.count("is done") == 2 * len(pages) > 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from job import horovodrun, run, run_job
+from pages import pages_with_programs, run_pages
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -250,3 +251,12 @@ def test_examples_run(example, arguments):
     ended = run([horovodrun(), "-np", "2", sys.executable, str(path), *arguments], 180)
 
     assert ended.code == 0, ended.output
+
+
+def test_programs_of_the_documentation():
+    pages = pages_with_programs("mxnet")
+
+    done = run_pages(pages, limit_seconds=120)
+
+    assert done.code == 0, done.output
+    assert done.output.count("is done") == 2 * len(pages) > 0

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from job import horovodrun, run, run_job, run_several
+from pages import pages_with_programs, run_pages
 
 ROOT = Path(__file__).resolve().parents[4]
 EXAMPLES = ROOT / "examples"
@@ -150,27 +151,15 @@ def test_eager_examples():
     assert done.output.count("done") == len(programs), done.output
 
 
-RUN_PAGE = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from pathlib import Path
-import test_docs
-exec(compile(test_docs.program_of(Path(sys.argv[2])), sys.argv[2], "exec"), {"__name__": "__main__"})
-print("done")
-"""
-
-
-@pytest.mark.parametrize("page", ["tensorflow/quick-start.md", "keras/quick-start.md"])
-def test_programs_of_the_documentation(page, tmp_path):
-    if page.startswith("keras/"):
+@pytest.mark.parametrize("page", pages_with_programs("tensorflow"), ids=lambda page: page.parent.name)
+def test_programs_of_the_documentation(page):
+    if page.parent.name == "keras":
         need_keras_3()
-    helpers = str(ROOT / "tests/python/jobs")
-    arguments = ["-c", RUN_PAGE, helpers, str(ROOT / "docs" / page)]
 
-    done = run([horovodrun(), "-np", "2", sys.executable, *arguments], limit_seconds=LIMIT_SECONDS, **QUIET)
+    done = run_pages([page], limit_seconds=LIMIT_SECONDS, **QUIET)
 
     assert done.code == 0, done.output
-    assert done.output.count("done") >= 2
+    assert done.output.count("is done") == 2
 
 
 def test_links_of_the_documentation():
