@@ -1,4 +1,4 @@
-"""Checks what the compiler does not see: directions of imports, cycles of folders, sizes of folders, classes.
+"""Checks what the compiler does not see: directions of imports, sizes and cycles of folders, the map, locks.
 
 The tables below are the rule. An import inside a function is taken when the function runs: it may point up
 where LATER says so.
@@ -267,6 +267,53 @@ def fields_in(statement: str) -> int:
     return 1 + declaration.count(",")
 
 
+MAP = ROOT / "docs" / "architecture.md"
+
+
+def modules_of_the_build() -> Iterator[tuple[str, str, set[str]]]:
+    """Return kind, folder and allowed includes of each line hvd_module, hvd_jax_module, ... of the build."""
+    text = (ROOT / "src" / "CMakeLists.txt").read_text()
+    for kind, words in re.findall(r"^ *(hvd_(?:\w+_)?module)\(([^)]*)\)", text, re.MULTILINE):
+        name, *allowed = words.split()
+        yield kind, name, set(allowed)
+
+
+def map_findings() -> Iterator[str]:
+    """Compare the folders in docs/architecture.md and the READMEs with the table of the build."""
+    text = MAP.read_text()
+    shown = set(re.findall(r"^src/(\S+)", text, re.MULTILINE))
+    built = {name for _, name, _ in modules_of_the_build()}
+    for name in sorted(built ^ shown):
+        where = "is missing" if name in built else "is no module of src/CMakeLists.txt"
+        yield f"{MAP.relative_to(ROOT)}: src/{name} {where}"
+    for kind, name, allowed in modules_of_the_build():
+        readme = ROOT / "src" / name / "README.md"
+        if kind != "hvd_module" or not allowed or not readme.exists():
+            continue
+        place = readme.relative_to(ROOT)
+        said = re.search(r"May include[^`]*(`.*?)\.(?:\s|$)", readme.read_text(), re.DOTALL)
+        if said is None:
+            yield f"{place}: says nothing about what the folder may include"
+            continue
+        for other in sorted(allowed ^ set(re.findall(r"`([a-z_/]+)`", said[1]))):
+            yield f"{place}: 'May include' {'lacks' if other in allowed else 'is wrong about'} {other}"
+
+
+def lock_findings() -> Iterator[str]:
+    """Look for mutexes and named threads that the lists in docs/architecture.md lack."""
+    text = MAP.read_text()
+    for path, source in sources():
+        place = path.relative_to(ROOT)
+        for name in re.findall(r'setname_np\([^"]*"([^"]+)"', source):
+            if f"`{name}`" not in text:
+                yield f"{place}: thread {name} is not in the list of {MAP.name}"
+        for match in re.finditer(r"^( *)(?:mutable )?(?:std::m|M)utex (\w+);", source, re.MULTILINE):
+            around = rf"^{match[1][2:]}(?:class|struct) (?:HVD_\w+(?:\([^)]*\))? )?(\w+)[^;{{]*\{{$"
+            owner = re.findall(around, source[: match.start()], re.MULTILINE)[-1]
+            if owner != "Mutex" and f"{owner}::{match[2].rstrip('_')}" not in text:
+                yield f"{place}: {owner}::{match[2]} is not in the list of {MAP.name}"
+
+
 def cycles_in(what: str, graph: Mapping[str, set[str]]) -> Iterator[str]:
     """Name the parts that need each other."""
     for circle in circles(graph):
@@ -301,6 +348,8 @@ def main() -> int:
         *size_findings(),
         *prose_findings(),
         *field_findings(),
+        *map_findings(),
+        *lock_findings(),
     ]
     sys.stdout.writelines(f"{finding}\n" for finding in findings)
     return 1 if findings else 0
