@@ -232,8 +232,8 @@ hvd_status hvd_prepare(const hvd_request* requests, size_t count, hvd_prepared**
     Converted c;
     HVD_TRY(convert(requests, count, engine, c));
     HVD_TRY_ASSIGN(auto prepared, engine.prepare(c.set, c.submission));
-    *out = new hvd_prepared{
-        std::move(prepared)};  // NOLINT: owned by the caller, see hvd_prepared_free
+    // Owned by the caller, see hvd_prepared_free.
+    *out = new hvd_prepared{std::move(prepared)};  // NOLINT
     return Status::ok();
   });
 }

@@ -88,8 +88,8 @@ struct Work {
   Status status;  // a failure of this rank alone (out of memory); others go on
   Device device;  // of all its buffers
   Cut cut;
-  device::Use* use =
-      nullptr;  // GPU memory: when inputs are ready; null on a member that has joined
+  // GPU memory: when inputs are ready; null on a member that has joined.
+  device::Use* use = nullptr;
   std::vector<int32_t> devices;  // GPU memory: of all members, as they asked
   Backend* backend = nullptr;    // who runs it; set when it is added to an executor
   // Told what the work goes through, where Backend::activity() is empty; null: nobody looks.

@@ -106,10 +106,10 @@ struct JobShape {
 };
 JobShape job_shape(int size, int here, uint64_t arena_bytes);
 
-// ---- what a sleeping rank waits for, packed into RankBlock::want
-// -------------------------------------- kAny: every publication. kRecords: record `index` of every
-// rank of channel `channel`. kFlag: the 32-bit word at `word_offset` has reached `index`
-// (wrapping).
+// What a sleeping rank waits for, packed into RankBlock::want.
+//   kAny      every publication
+//   kRecords  record `index` of every rank of the channel `where`
+//   kFlag     the 32-bit word at offset `where` * 64 has reached `index` (wrapping)
 enum class WantKind : uint32_t { kAny = 0, kRecords = 1, kFlag = 2 };
 struct Want {
   WantKind kind = WantKind::kAny;

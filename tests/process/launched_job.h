@@ -29,8 +29,8 @@
 
 namespace hvd::test {
 
-inline constexpr std::chrono::seconds kPatience{
-    60};  // more than any wait here needs on a busy machine
+// More than any wait here needs on a busy machine.
+inline constexpr std::chrono::seconds kPatience{60};
 
 inline int poll_milliseconds(std::chrono::steady_clock::time_point deadline) {
   const auto left = deadline - std::chrono::steady_clock::now();

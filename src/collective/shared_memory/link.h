@@ -67,8 +67,8 @@ class Link {
     return staging_ + static_cast<size_t>(member) * kStagingStride;
   }
 
-  uint32_t step =
-      0;  // steps of finished works; the same on all ranks at the same place in the agreed order
+  // Steps of finished works; the same on all ranks at the same place in the agreed order.
+  uint32_t step = 0;
   shm::Doorbell& bell() { return bell_; }
   const shm::Doorbell& bell() const { return bell_; }
 

@@ -80,8 +80,8 @@ struct Operation : control::LocalOperation {
   std::vector<std::unique_ptr<std::byte[]>> copies;  // inputs that overlap their output
   bool is_shadow = false;  // stands in for a rank that has joined; nobody waits for it
   bool is_traced = false;
-  bool is_used_up =
-      false;  // holds more than a plain operation does: requests, names, outputs, a failure
+  // Holds more than a plain operation does: requests, names, outputs, a failure.
+  bool is_used_up = false;
 
   // result
   std::atomic<uint32_t> state{0};  // OperationState

@@ -60,8 +60,9 @@ class ProcessSets {
 
   const Surroundings& surroundings_;
   ChannelHost& host_;
+  // Channels own it too.
   const std::shared_ptr<collective::gpu::Notices> gpu_notices_ =
-      std::make_shared<collective::gpu::Notices>();  // channels own it too
+      std::make_shared<collective::gpu::Notices>();
   SetRegistry registry_;
   Channel* global_ = nullptr;  // set 0, the fast path
   std::map<int32_t, SetRegistry::Place> opening_ HVD_GUARDED_BY(engine_role);
