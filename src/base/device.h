@@ -6,13 +6,11 @@
 namespace hvd {
 
 enum class DeviceKind : uint8_t { kHost, kGpu };
-inline constexpr int kDeviceKindCount = 2;
 
 struct Device {
   DeviceKind kind = DeviceKind::kHost;
   int32_t index = -1;  // which one of its kind; -1: host memory has no numbers
 
-  bool is_host() const { return kind == DeviceKind::kHost; }
   friend bool operator==(const Device&, const Device&) = default;
 };
 

@@ -82,11 +82,6 @@ constexpr Row kEngineRows[] = {
     integer("HOROVOD_CACHE_CAPACITY", {.least = 0, .most = UINT32_MAX}, "1024",
             "Agreed operations that each process set remembers; 0 turns the response cache off.",
             [](Settings& s, const Value& v) { s.cache_capacity = v.integer; }),
-    flag("HOROVOD_DISABLE_GROUP_FUSION",
-         "Never fuse the tensors of a group with others; a group is one operation here, so that "
-         "always "
-         "holds.",
-         [](Settings& s, const Value& v) { s.disable_group_fusion = v.on; }),
     choice("HOROVOD_PROGRESS", kProgressPolicies, "auto",
            "Who makes operations advance: `waiter` only calls into the library, `background` the "
            "background thread, `auto` the waiting thread where there is one.",
@@ -125,7 +120,8 @@ constexpr Row kFailureRows[] = {
         "HOROVOD_STALL_STACKS", "1",
         "A rank that a stall report names prints the stacks of its threads. Obeyed by front ends."),
     decimal("HOROVOD_FROZEN_PEER_TIME_SECONDS", kDecimalSeconds, "60",
-            "How long a rank may give no sign of life while others wait for it; 0: for ever.",
+            "Seconds without a sign of life after which a rank that others wait for is declared "
+            "lost; 0: never.",
             [](Settings& s, const Value& v) {
               s.frozen_peer_time =
                   std::chrono::milliseconds(static_cast<int64_t>(v.decimal * 1e3 + 0.5));
@@ -228,8 +224,7 @@ constexpr Row kLauncherRows[] = {
     text("HOROVOD_RUN_FOLDER", "Files of a `horovod.run` on each host; set by it."),
     text("HOROVOD_FAILURE_NOTE",
          "Open descriptor where a rank leaves why its job failed, for the last line of "
-         "`horovodrun`; "
-         "set by `horovodrun`.",
+         "`horovodrun`, which sets it.",
          [](Settings& s, const Value& v) { s.failure_note = v.text; }),
 };
 
@@ -272,9 +267,8 @@ constexpr Row kAutotuneRows[] = {
     integer("HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", kSamples, "20",
             "Tunings that are compared with the best so far, at most.",
             [](Settings& s, const Value& v) { s.autotune_max_samples = v.integer; }),
-    decimal("HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", kDecimalNotNegative, "0.8",
-            "How noisy samples are, from 0 to 1: a better tuning leads by three times so many "
-            "standard errors.",
+    decimal("HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", {.least = 0, .most = 1}, "0.8",
+            "How noisy samples are: a better tuning leads by three times so many standard errors.",
             [](Settings& s, const Value& v) { s.autotune_noise = v.decimal; }),
 };
 
@@ -314,9 +308,8 @@ constexpr Row kGpuRows[] = {
     on_off("HOROVOD_BATCH_D2D_MEMCOPIES", "1",
            "0: small GPU tensors of a group are not copied together before NCCL sums them."),
     flag("HOROVOD_ENABLE_ASYNC_COMPLETION",
-         "An operation on GPU tensors is complete once it is in a stream; whoever waits for it "
-         "makes "
-         "the stream wait, not the process.",
+         "An operation on GPU tensors is complete once it is in a stream; whoever waits "
+         "for it makes the stream wait, not the process.",
          [](Settings& s, const Value& v) { s.async_completion = v.on; }),
     flag("HOROVOD_HIERARCHICAL_ALLREDUCE",
          "Sums of GPU tensors by NCCL inside hosts alone, by our own collectives between them."),
@@ -340,6 +333,8 @@ constexpr Row kIgnoredRows[] = {
         "so it never delays one.",
         [](Settings& s, const Value& v) { s.cycle_time_ms = v.decimal; }),
     flag("HOROVOD_HIERARCHICAL_ALLGATHER", "No effect: levels are chosen from the topology."),
+    flag("HOROVOD_DISABLE_GROUP_FUSION",
+         "No effect: a group is one operation, which is never fused with others."),
     on_off("HOROVOD_DISABLE_NVTX_RANGES", "0", "No effect: NVTX is not used."),
     integer("HOROVOD_ADASUM_MPI_CHUNK_SIZE", kNotNegative, "1073741824",
             "No effect: Adasum does not send through MPI."),

@@ -17,18 +17,14 @@
 namespace hvd {
 
 enum class LogLevel : int { kTrace, kDebug, kInfo, kWarning, kError, kFatal };
-enum class ProgressPolicy : int {
-  kAuto = 1,
-  kWaiter = 2,
-  kBackground = 3
-};  // codes of hvd_progress
+// The codes are those of hvd_progress.
+enum class ProgressPolicy : int { kAuto = 1, kWaiter = 2, kBackground = 3 };
 
 struct Settings {
   // engine
   int64_t fusion_threshold_bytes = 128 << 20;
   double cycle_time_ms = 1.0;
   int64_t cache_capacity = 1024;
-  bool disable_group_fusion = false;
   ProgressPolicy progress = ProgressPolicy::kAuto;  // HOROVOD_PROGRESS: auto, waiter, background
   bool dynamic_process_sets = false;
   bool elastic = false;
@@ -38,8 +34,8 @@ struct Settings {
   bool stall_check_disable = false;
   std::chrono::seconds stall_check_time{60};
   std::chrono::seconds stall_shutdown_time{0};  // 0: never; never less than the check time
-  std::chrono::milliseconds frozen_peer_time{
-      60000};  // HOROVOD_FROZEN_PEER_TIME_SECONDS (float); 0: never
+  // HOROVOD_FROZEN_PEER_TIME_SECONDS (float); 0: never
+  std::chrono::milliseconds frozen_peer_time{60000};
   std::chrono::seconds rendezvous_timeout{30};  // HOROVOD_GLOO_TIMEOUT_SECONDS
   // observation
   std::string timeline;  // path, "DYNAMIC" or empty

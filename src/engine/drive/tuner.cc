@@ -40,7 +40,7 @@ TunerOptions tuner_options(const Settings& settings) {
   TunerOptions options;
   options.search.warmup_samples = static_cast<int>(settings.autotune_warmup_samples);
   options.search.most_races = static_cast<int>(settings.autotune_max_samples);
-  options.search.caution = std::min(settings.autotune_noise, 1.0);
+  options.search.caution = settings.autotune_noise;
   options.steps_per_sample = std::max<int64_t>(1, settings.autotune_steps_per_sample);
   options.log_path = settings.autotune_log;
   options.profile_path = settings.autotune_profile;

@@ -21,8 +21,7 @@ namespace hvd::launch {
 inline constexpr std::string_view kAgentMagic{"\0horovod-agent-1\n", 17};
 inline constexpr size_t kMaxNoiseBytes = size_t{64} << 10;
 
-inline constexpr size_t kMaxFrameBytes = size_t{64} << 20;  // environments and commands are long
-inline constexpr size_t kMaxOutputBytes = size_t{64} << 10;
+inline constexpr size_t kMaxFrameBytes = size_t{64} << 20;     // environments and commands are long
 inline constexpr size_t kInputWindowBytes = size_t{64} << 10;  // of rank 0's input, on its way
 
 inline constexpr std::chrono::seconds kHeartbeatPeriod{1};

@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "launch/options/yaml.h"
+#include "launch/options/yaml_numbers.h"
 
 namespace hvd::launch {
 namespace {
@@ -25,6 +26,11 @@ const TunableInfo* find_tunable(std::string_view section, std::string_view key) 
 bool is_section(std::string_view name) {
   return std::any_of(tunable_table().begin(), tunable_table().end(),
                      [name](const TunableInfo& info) { return info.config.section == name; });
+}
+
+bool is_number(TunableKind kind) {
+  return kind == TunableKind::kInteger || kind == TunableKind::kMebibytes ||
+         kind == TunableKind::kDecimal;
 }
 
 class ConfigReader {
@@ -119,7 +125,8 @@ class ConfigReader {
       options_.tunables.set_switch(info.id, *on != info.config.inverted);
       return Status::ok();
     }
-    const Status set = options_.tunables.set(info.id, node.scalar);
+    const auto text = is_number(info.kind) ? yaml_number(node.scalar) : node.scalar;
+    const Status set = text ? options_.tunables.set(info.id, *text) : text.status();
     return set.is_ok() ? set : blame(who, set);
   }
 

@@ -51,8 +51,8 @@ Examples
   horovodrun -np 8 --hostfile hosts python train.py  the same from a file
   horovodrun -np 4 --output-filename logs ./a.out    one log per rank
   horovodrun -np 2 -- ./tool --its-own option        -- ends our options
-  horovodrun doctor -H gpu1:4,gpu2:4                 what works, and why not
-  horovodrun doctor --gpu                            whether the GPUs here do
+  horovodrun doctor -H gpu1:4,gpu2:4                 check two hosts, and explain what fails
+  horovodrun doctor --gpu                            check the GPUs of this machine
 )";
 
 struct Section {

@@ -115,7 +115,11 @@ std::vector<OptionInfo> general_rows() {
 
 std::vector<OptionInfo> launcher_rows() {
   return {
-      {Id::kGloo, kController, {"--gloo"}, "", "horovodrun itself, workers without MPI"},
+      {Id::kGloo,
+       kController,
+       {"--gloo"},
+       "",
+       "horovodrun itself, without MPI; the library Gloo carries data where it is installed"},
       {Id::kMpi, kController, {"--mpi"}, "", "mpirun, with a command line made from these options"},
       {Id::kJsrun, kController, {"--jsrun"}, "", "jsrun, in an LSF job"},
       {Id::kMpiArgs,
@@ -231,11 +235,12 @@ std::vector<OptionInfo> tunable_rows() {
     const auto group = setting.group == kWithoutEffect ? kWithoutEffect : tunable.group;
     for (const TunableFlag& flag : tunable.flags) {
       const bool first = &flag == &tunable.flags.front();
+      const std::string_view help = first ? std::string_view(setting.meaning) : "turn it off";
       rows.push_back({.id = Id::kTunable,
                       .group = group,
                       .names = {flag.name},
                       .value_name = value_name_of(tunable.kind),
-                      .help = first ? std::string_view(setting.meaning) : "turn it off",
+                      .help = flag.help.empty() ? help : flag.help,
                       .visibility = flag.visibility,
                       .tunable = tunable.id,
                       .turns_on = flag.turns_on});

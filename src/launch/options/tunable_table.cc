@@ -5,6 +5,7 @@ namespace {
 
 using Kind = TunableKind;
 
+constexpr auto kShownFlag = FlagVisibility::kShown;
 constexpr auto kHiddenFlag = FlagVisibility::kHidden;
 constexpr auto kObsoleteFlag = FlagVisibility::kObsolete;
 
@@ -112,8 +113,7 @@ std::vector<TunableInfo> autotune_rows() {
        Kind::kDecimal,
        {{"--autotune-gaussian-process-noise"}},
        {"autotune", "gaussian_process_noise"},
-       "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE",
-       {0, 1}},
+       "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE"},
   };
 }
 
@@ -198,8 +198,8 @@ std::vector<TunableInfo> library_rows() {
        "log_hide_timestamp",
        kLogging,
        Kind::kSwitch,
-       {{"--log-without-timestamp", true, kHiddenFlag},
-        {"--log-with-timestamp", false, kHiddenFlag},
+       {{"--log-without-timestamp", true},
+        {"--log-with-timestamp", false, kShownFlag, "begin log lines with the time (the default)"},
         {"--log-hide-timestamp", true, kObsoleteFlag},
         {"--no-log-hide-timestamp", false, kObsoleteFlag}},
        {"logging", "with_timestamp", true},

@@ -49,6 +49,8 @@ struct TunableFlag {
   std::string_view name;
   bool turns_on = true;  // of a switch: what the flag says
   FlagVisibility visibility = FlagVisibility::kShown;
+  // Empty: what the variable's sentence says, or of a later flag "turn it off".
+  std::string_view help = {};
 };
 
 // Where the configuration file names it. `inverted`: true there means false here. `if_missing`:

@@ -39,8 +39,6 @@ struct Plan {
   EnvironmentList flag_variables;   // the part of it that the options say
   std::chrono::seconds start_timeout;
   std::string hosts_source;  // where the list of hosts came from, for people
-
-  bool is_one_local_host() const { return hosts.size() == 1 && hosts.front().is_local; }
 };
 
 struct LocatedHost {

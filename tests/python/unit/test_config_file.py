@@ -52,3 +52,23 @@ def test_generated_files_are_read_as_pyyaml_reads_them(seed: int, tmp_path: Path
     assert options.autotune_log_file == read["autotune"]["log_file"]
     assert options.cache_capacity == sections["params"]["cache_capacity"]
     assert options.cycle_time_ms == pytest.approx(sections["params"]["cycle_time_ms"])
+
+
+@pytest.mark.parametrize("text", ["010", "0_17", "+0x1F", "0b101", "1_000", "1:30", "0", "00", "7"])
+def test_integers_are_those_of_pyyaml(text: str, tmp_path: Path):
+    file = tmp_path / "c.yaml"
+    file.write_text(f"params: {{cache_capacity: {text}, cycle_time_ms: {text}}}")
+
+    options = parse_args(["-np", "1", "--config-file", str(file), "true"])
+
+    assert options.cache_capacity == options.cycle_time_ms == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize("text", ["08", "0o10", "1:60"])
+def test_what_pyyaml_reads_as_text_is_no_number(text: str, tmp_path: Path):
+    assert yaml.safe_load(text) == text
+    file = tmp_path / "c.yaml"
+    file.write_text(f"params: {{cache_capacity: {text}}}")
+
+    with pytest.raises(ValueError, match="cache_capacity: expected"):
+        parse_args(["-np", "1", "--config-file", str(file), "true"])

@@ -57,7 +57,6 @@ TEST(Settings, AreReadIntoTheirFields) {
       {"HOROVOD_FUSION_THRESHOLD", "0"},
       {"HOROVOD_CYCLE_TIME", "3.5"},
       {"HOROVOD_CACHE_CAPACITY", "2048"},
-      {"HOROVOD_DISABLE_GROUP_FUSION", "1"},
       {"HOROVOD_PROGRESS", "background"},
       {"HOROVOD_DYNAMIC_PROCESS_SETS", "1"},
       {"HOROVOD_ELASTIC", "1"},
@@ -80,7 +79,6 @@ TEST(Settings, AreReadIntoTheirFields) {
   EXPECT_EQ(settings.fusion_threshold_bytes, 0);
   EXPECT_EQ(settings.cycle_time_ms, 3.5);
   EXPECT_EQ(settings.cache_capacity, 2048);
-  EXPECT_TRUE(settings.disable_group_fusion);
   EXPECT_EQ(settings.progress, ProgressPolicy::kBackground);
   EXPECT_TRUE(settings.dynamic_process_sets);
   EXPECT_TRUE(settings.elastic);
@@ -166,6 +164,8 @@ TEST(Settings, RefuseBadValuesByName) {
        "HOROVOD_FUSION_THRESHOLD: expected an integer, got '64MB'"},
       {{{"HOROVOD_CYCLE_TIME", "-0.5"}},
        "HOROVOD_CYCLE_TIME: expected a number of 0 or more, got '-0.5'"},
+      {{{"HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", "2"}},
+       "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE: expected a number from 0 to 1, got '2'"},
       {{{"HOROVOD_CYCLE_TIME", "(None,)"}}, "HOROVOD_CYCLE_TIME: expected a number, got '(None,)'"},
       {{{"HOROVOD_CACHE_CAPACITY", "-1"}},
        "HOROVOD_CACHE_CAPACITY: expected an integer from 0 to 4294967295, got '-1'"},

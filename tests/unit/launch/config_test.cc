@@ -193,6 +193,28 @@ TEST(LaunchConfig, EveryKeyBecomesItsVariable) {
                   "HOROVOD_LOG_LEVEL=INFO", "HOROVOD_LOG_HIDE_TIME=1"));
 }
 
+TEST(LaunchConfig, IntegersAreThoseOfYaml) {
+  const std::vector<std::pair<const char*, const char*>> integers = {
+      {"010", "8"},   {"+0_17", "15"},   {"0x1F", "31"}, {"0b101", "5"}, {"1_000", "1000"},
+      {"1:30", "90"}, {"1:0:5", "3605"}, {"0", "0"},     {"-0", "0"},    {"00", "0"},
+  };
+  for (const auto& [text, value] : integers) {
+    Options options;
+    const std::string file = std::string("params: {cache_capacity: ") + text + "}\n";
+    ASSERT_TRUE(apply_config("c.yaml", file, options).is_ok()) << text;
+    EXPECT_EQ(options.tunables.get(TunableId::kCacheCapacity), value) << text;
+    EXPECT_EQ(options.tunables.given(TunableId::kCacheCapacity), value) << text;
+  }
+  Options decimal;
+  ASSERT_TRUE(apply_config("c.yaml", "params: {cycle_time_ms: 0x10}\n", decimal).is_ok());
+  EXPECT_EQ(decimal.tunables.get(TunableId::kCycleTime), "16.0");
+  for (const char* text : {"08", "0o10", "0x", "0b2", "1:60", "1:", "_1", "0xffffffffffffffffff"}) {
+    Options options;
+    const std::string file = std::string("params: {cache_capacity: ") + text + "}\n";
+    EXPECT_FALSE(apply_config("c.yaml", file, options).is_ok()) << text;
+  }
+}
+
 TEST(LaunchConfig, ASectionWithoutEnabledHasADefault) {
   constexpr char kText[] =
       "autotune:\n  warmup_samples: 2\nstall_check: {warning_time_seconds: 9}\n";

@@ -236,6 +236,14 @@ TEST(LaunchHelp, ShowsEverySpellingOfEveryOption) {
   }
 }
 
+TEST(LaunchHelp, ShowsTheNamesThatTakeTheObsoleteOnesPlace) {
+  const std::string help = without_line_breaks(help_text());
+
+  EXPECT_THAT(help, HasSubstr("--log-without-timestamp leave the time out of log lines"));
+  EXPECT_THAT(help, HasSubstr("--log-with-timestamp begin log lines with the time (the default)"));
+  EXPECT_THAT(help, ::testing::Not(HasSubstr("--log-hide-timestamp")));
+}
+
 TEST(LaunchHelp, FitsIntoTheTerminal) {
   for (size_t width : {80U, 100U}) {
     const std::string help = help_text(width);
