@@ -106,10 +106,10 @@ Result<Roster> collect(const Member& self, store::Store& store, const Names& nam
   }
   if (!missing.empty()) {
     miss(interrupt, missing);
-    return Status(StatusCode::kTimedOut,
-                  concat(missing.size() == 1 ? "rank " : "ranks ", join_text(missing),
-                         missing.size() < kMostMissing ? "" : " ...", " of ", self.size,
-                         " did not come in time"));
+    return Status(
+        StatusCode::kTimedOut,
+        concat("timed out waiting for ", missing.size() == 1 ? "rank " : "ranks ",
+               join_text(missing), missing.size() < kMostMissing ? "" : " ...", " of ", self.size));
   }
   if (const auto map = make_host_map(roster.members); !map) return map.status();
   HVD_TRY_ASSIGN(roster.salt, random_bytes(kSaltBytes));

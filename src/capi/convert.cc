@@ -34,7 +34,8 @@ Status check_request(const hvd_request& r) {
     return invalid_argument(concat(kind, ": progress policy ", r.progress, " is not valid"));
   }
   if (r.device < -1) {
-    return invalid_argument(concat(kind, ": ", r.device, " is no device; host memory is -1"));
+    return invalid_argument(
+        concat(kind, ": device ", r.device, " is not valid; -1 is host memory"));
   }
   if (r.ndim > wire::kMaxDimensions || r.splits_count > static_cast<int32_t>(wire::kMaxRanks)) {
     return invalid_argument(concat(kind, ": ", r.ndim, " dimensions and ", r.splits_count,

@@ -122,9 +122,10 @@ Status SetCalls::give_up(const std::shared_ptr<SetChange>& change) {
     return failure_.told(std::move(failure));
   HVD_TRY_ASSIGN(const bool withdrawn, met_sets_.meetings().withdraw(change->place));
   if (withdrawn) {
-    return Status(StatusCode::kTimedOut,
-                  concat("meet '", change->key, "': ranks [", join_text(missing, ", ", 16),
-                         "] of [", join_text(change->ranks, ", ", 16), "] did not come in time"));
+    return Status(
+        StatusCode::kTimedOut,
+        concat("meet '", change->key, "': timed out waiting for ranks [",
+               join_text(missing, ", ", 16), "] of [", join_text(change->ranks, ", ", 16), "]"));
   }
   // The last member came in this moment. The rest is up to this process alone.
   change->put_back();

@@ -81,7 +81,7 @@ std::vector<std::string> plugin_candidates(const Environment& environment,
 Result<const hvd_gloo_plugin*> check_table(const hvd_gloo_plugin* table, const std::string& path) {
   if (table == nullptr) {
     return precondition_error(
-        concat(path, " is no Gloo plug-in of horovod: it has no ", HVD_GLOO_PLUGIN_ENTRY));
+        concat(path, " is not horovod's plug-in for Gloo: it lacks ", HVD_GLOO_PLUGIN_ENTRY));
   }
   if (table->version != HVD_GLOO_PLUGIN_VERSION || table->struct_size < sizeof(hvd_gloo_plugin)) {
     return precondition_error(concat("the plug-in ", path, " has version ", table->version,

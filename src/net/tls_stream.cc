@@ -69,7 +69,7 @@ bool TlsReceiver::has_record() const {
 
 Status TlsReceiver::open_record(Cursor& to) {
   const size_t length = next_length();
-  if (length == 0) return changed("what comes is no record");
+  if (length == 0) return changed("what arrived is not a TLS record");
   const std::span<uint8_t> record(in_.data() + in_begin_, length);
   const size_t bytes = length - TlsRecords::kMoreBytes;
   // Straight to where it belongs, if it fits there.

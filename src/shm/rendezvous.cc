@@ -191,8 +191,8 @@ Status serve_segment(const Meeting& meeting, int fd, uint64_t bytes, Deadline de
     status = wait_readable(listener.get(), deadline, meeting.interrupt, "");
     if (status.code() == StatusCode::kTimedOut) {
       status = Status(StatusCode::kTimedOut,
-                      concat("rendezvous: ", missing_text(here), " of ", meeting.size,
-                             " did not come in time (", job_text(meeting), ")"));
+                      concat("rendezvous: timed out waiting for ", missing_text(here), " of ",
+                             meeting.size, " (", job_text(meeting), ")"));
     }
     if (!status.is_ok()) break;
     UniqueFd guest(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -231,7 +231,7 @@ Result<UniqueFd> connect_to_rank0(const Meeting& meeting, Deadline deadline) {
     if (deadline.passed()) {
       return Status(
           StatusCode::kTimedOut,
-          concat("rendezvous: rank 0 of ", meeting.size, " did not come in time (",
+          concat("rendezvous: timed out waiting for rank 0 of ", meeting.size, " (",
                  job_text(meeting), ")", stranger.is_ok() ? "" : concat("; ", stranger.message())));
     }
     pause_for(pause_ns);

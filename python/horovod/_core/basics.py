@@ -178,7 +178,7 @@ class HorovodBasics:
         Raises:
             ValueError: ranks that were given different process sets, or sets that are
                 no sets of ranks.
-            HorovodInternalError: ranks did not come in time.
+            HorovodInternalError: other ranks did not arrive in time.
 
         """
         members = _members_of(comm)

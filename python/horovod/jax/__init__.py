@@ -103,7 +103,7 @@ def init(comm: Any = None, process_sets: Sequence[ProcessSet] | str | None = Non
     Raises:
         ValueError: ranks that were given different process sets, or sets that are no sets
             of ranks.
-        HorovodInternalError: ranks did not come in time.
+        HorovodInternalError: other ranks did not arrive in time.
 
     """
     basics.init(comm, process_sets)

@@ -108,7 +108,7 @@ def init(*args: Any, **kwargs: Any) -> None:
 
     Raises:
         ValueError: ranks that were given different process sets, or sets that are no sets of ranks.
-        HorovodInternalError: ranks did not come in time.
+        HorovodInternalError: other ranks did not arrive in time.
 
     """
     if not basics.is_initialized():

@@ -62,7 +62,7 @@ Progress GlooBackend::fail(const Status& failure) {
 Progress GlooBackend::connect() {
   if (!worker_.is_idle()) {
     if (connect_deadline_.passed() && !worker_.is_done())
-      group_->abort("the connections did not come in time");
+      group_->abort("timed out waiting for connections");
     if (!worker_.is_done()) return Progress::kBlocked;
     if (const Status status = worker_.take(); !status) return fail(status);
     is_connected_ = true;

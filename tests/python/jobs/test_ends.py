@@ -107,7 +107,7 @@ def test_ranks_that_wait_in_init_in_vain_all_see_an_error_of_the_job(tmp_path: P
     job = run_job(tmp_path, 3, IN_VAIN, HOROVOD_GLOO_TIMEOUT_SECONDS="2")
 
     assert job.code == 0, job.output
-    assert job.output.count("saw: rendezvous: rank 2 of 3 did not come in time") == 2, job.output
+    assert job.output.count("saw: rendezvous: timed out waiting for rank 2 of 3") == 2, job.output
 
 
 def test_a_rank_that_left_before_init_is_the_one_that_failed(tmp_path: Path) -> None:

@@ -295,7 +295,7 @@ TEST(JoinNetwork, TellsEveryRankWhoIsMissing) {
 
   for (const size_t rank : {0, 1, 3}) {
     EXPECT_EQ(networks[rank].status().code(), StatusCode::kTimedOut);
-    EXPECT_EQ(networks[rank].status().message(), "rendezvous: rank 2 of 4 did not come in time");
+    EXPECT_EQ(networks[rank].status().message(), "rendezvous: timed out waiting for rank 2 of 4");
   }
 }
 

@@ -84,7 +84,8 @@ TEST(GlooLibrary, ATableOfAnotherVersionOrSizeIsRefused) {
   EXPECT_THAT(check_table(&table, "x.so").status().message(), HasSubstr("a table of 16 bytes"));
   table = {.version = 99, .struct_size = sizeof table};
   EXPECT_THAT(check_table(&table, "x.so").status().message(), HasSubstr("has version 99"));
-  EXPECT_THAT(check_table(nullptr, "x.so").status().message(), HasSubstr("no Gloo plug-in"));
+  EXPECT_THAT(check_table(nullptr, "x.so").status().message(),
+              HasSubstr("x.so is not horovod's plug-in"));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ FailureNote lost(int32_t rank) {
 }
 const FailureNote kInVain{.rank = -1,
                           .code = StatusCode::kTimedOut,
-                          .text = "rendezvous: rank 2 of 3 did not come in time"};
+                          .text = "rendezvous: timed out waiting for rank 2 of 3"};
 
 FailureNote left(int32_t rank) {
   return {.rank = rank, .code = StatusCode::kShutDown, .text = "Horovod has been shut down. ..."};

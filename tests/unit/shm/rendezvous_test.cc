@@ -225,7 +225,7 @@ TEST_P(RendezvousStrangers, WhoComesAsARankGetsNothing) {
     EXPECT_TRUE(stranger.says('n'));
   }
 
-  EXPECT_THAT(said, HasSubstr("rank 1 of 2 did not come in time"));
+  EXPECT_THAT(said, HasSubstr("timed out waiting for rank 1 of 2"));
 }
 
 TEST_P(RendezvousStrangers, WhoTakesTheNameDelaysTheJobButIsNotBelieved) {

@@ -76,7 +76,7 @@ class TfDataServiceConfig:
                 timeout=int(config.get("timeout", 60)),
             )
         except (AttributeError, KeyError, TypeError) as error:
-            message = f"this is no configuration of a tf.data service: {error!r}"
+            message = f"this is not a configuration of a tf.data service: {error!r}"
             raise ValueError(message) from error
 
     def write(self, filename: str) -> None:
