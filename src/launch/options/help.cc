@@ -51,8 +51,8 @@ Examples
   horovodrun -np 8 --hostfile hosts python train.py  the same from a file
   horovodrun -np 4 --output-filename logs ./a.out    one log per rank
   horovodrun -np 2 -- ./tool --its-own option        -- ends our options
-  horovodrun doctor -H gpu1:4,gpu2:4                 check two hosts, and explain what fails
-  horovodrun doctor --gpu                            check the GPUs of this machine
+  horovodrun doctor -H gpu1:4,gpu2:4                 check both; explain errors
+  horovodrun doctor --gpu                            check the GPUs here
 )";
 
 struct Section {
