@@ -45,6 +45,19 @@ def gpu_job(
     )
 
 
+# What real ranks must not do hangs, or is refused: else the jobs below would prove little.
+@pytest.mark.parametrize(("rules", "launch_us"), [("mismatches", "0"), ("launches", str(3600 * 1_000_000))])
+def test_the_standin_for_nccl_is_strict(rules: str, launch_us: str) -> None:
+    ended = run(
+        [sys.executable, str(PROGRAMS / "nccl_rules.py"), rules],
+        LIMIT_SECONDS,
+        STANDIN_NCCL_LAUNCH_US=launch_us,
+        **standin_variables(),
+    )
+
+    assert ended.code == 0, ended.output
+
+
 def test_every_operation_runs_by_nccl(tmp_path: Path) -> None:
     timeline = tmp_path / "timeline.json"
     ended = gpu_job("operations.py", HOROVOD_TIMELINE=str(timeline), HOROVOD_HIERARCHICAL_ALLREDUCE="1")

@@ -96,6 +96,7 @@ IN_STREAMS = {
     "HOROVOD_NUM_NCCL_STREAMS": "2",
     "HOROVOD_ENABLE_ASYNC_COMPLETION": "1",
     "STANDIN_ITEM_DELAY_US": "300",
+    "STANDIN_NCCL_LAUNCH_US": "500",
 }
 # Kernels that cannot be loaded leave averages of integers to one stage for all, and that to host memory.
 WITHOUT_KERNELS = {"HOROVOD_TLS": "1", "STANDIN_FAIL": "cuModuleLoadData:1:222"}

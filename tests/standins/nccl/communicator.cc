@@ -13,14 +13,15 @@
 #include <cstring>
 
 namespace standin::nccl {
-namespace {
-
-constexpr int kFirstFactor = 5;  // smaller numbers are the built-in operations
 
 int64_t number_from_environment(const char* name) {
   const char* text = std::getenv(name);
   return text == nullptr ? 0 : std::atoll(text);
 }
+
+namespace {
+
+constexpr int kFirstFactor = 5;  // smaller numbers are the built-in operations
 
 bool is_dead(pid_t pid) {
   char path[64];
@@ -42,12 +43,15 @@ void wake_all(std::atomic<uint32_t>& word) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
+std::atomic<int64_t> mismatch_count{0};
+
 void nap() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
 }  // namespace
 
 Communicator::~Communicator() {
   if (attaching_.joinable()) attaching_.join();
+  if (launching_.joinable()) launching_.join();
   if (shared_ != nullptr) ::munmap(shared_, sizeof(Shared));
 }
 
@@ -99,6 +103,19 @@ int Communicator::async_error() {
 void Communicator::abort() {
   aborted_ = true;
   if (attaching_.joinable()) attaching_.join();
+  if (launching_.joinable()) launching_.join();
+}
+
+void Communicator::launch_later(int64_t after_us, std::function<void()> launch) {
+  if (launching_.joinable()) launching_.join();  // over: nobody may launch while it runs
+  error_ = kInProgress;
+  launching_ = std::thread([this, after_us, launch = std::move(launch)] {
+    const auto due = std::chrono::steady_clock::now() + std::chrono::microseconds(after_us);
+    while (may_go_on() && std::chrono::steady_clock::now() < due) nap();
+    launch();
+    int expected = kInProgress;
+    error_.compare_exchange_strong(expected, kSuccess);
+  });
 }
 
 int Communicator::add_factor(double factor) {
@@ -128,14 +145,45 @@ bool Communicator::wait_for_all() {
   return true;
 }
 
+int64_t mismatches() { return mismatch_count; }
+
+void Communicator::sign(const Operation& o) {
+  Signature& mine = shared_->signatures[rank_];
+  const bool has_root = o.kind == Kind::kReduce || o.kind == Kind::kBroadcast;
+  mine.kind = static_cast<int32_t>(o.kind);
+  mine.dtype = o.dtype;
+  mine.op = std::min(o.op, kFirstFactor);  // each rank may have a factor of its own
+  mine.root = has_root ? o.peer : 0;
+  mine.count = o.count;
+}
+
+bool Communicator::all_call_the_same() {
+  const Signature& mine = shared_->signatures[rank_];
+  for (int r = 0; r < size_; ++r) {
+    const Signature& other = shared_->signatures[r];
+    if (other.kind != mine.kind || other.dtype != mine.dtype || other.op != mine.op ||
+        other.root != mine.root || other.count != mine.count)
+      return false;
+  }
+  return true;
+}
+
+// As NCCL would, without a word.
+void Communicator::hang(const char* why) {
+  std::fprintf(stderr, "stand-in NCCL: rank %d hangs: %s\n", rank_, why);
+  ++mismatch_count;
+  while (may_go_on()) nap();
+}
+
 template <typename Each>
 void Communicator::in_chunks(size_t bytes, const std::byte* mine, const Operation& operation,
                              const Each& each) {
-  (void)operation;
   for (size_t at = 0; at < bytes; at += kChunk) {
     const size_t length = std::min(kChunk, bytes - at);
     if (mine != nullptr) std::memcpy(shared_->chunks[rank_], mine + at, length);
+    sign(operation);
     if (!wait_for_all()) return;
+    if (!all_call_the_same()) return hang("the ranks call different collectives");
     each(at, length);
     if (!wait_for_all()) return;
   }
@@ -199,6 +247,8 @@ bool Communicator::step_letters(std::vector<Operation>& letters, std::vector<siz
       std::memcpy(box.data, static_cast<const std::byte*>(o.in) + moved[i], length);
       box.filled = static_cast<uint32_t>(length) + 1;
       moved[i] += length;
+    } else if (o.kind == Kind::kRecv && filled > length + 1) {
+      hang("a peer sends more than is received");
     } else if (o.kind == Kind::kRecv && filled != 0) {
       std::memcpy(static_cast<std::byte*>(o.out) + moved[i], box.data, filled - 1);
       moved[i] += filled - 1;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -46,10 +47,17 @@ struct Mailbox {
   std::byte data[kLetter];
 };
 
+// What a rank calls, as all have to call it.
+struct Signature {
+  std::atomic<int32_t> kind, dtype, op, root;
+  std::atomic<uint64_t> count;
+};
+
 struct Shared {
   std::atomic<uint32_t> attached;
   std::atomic<int32_t> pids[kMaxRanks];
   std::atomic<uint32_t> arrived, round;
+  Signature signatures[kMaxRanks];  // of the collective that is being run
   std::byte chunks[kMaxRanks][kChunk];
   Mailbox letters[kMaxRanks][kMaxRanks];  // [from][to]
 };
@@ -70,11 +78,16 @@ class Communicator {
   int async_error();
   void abort();
   int add_factor(double factor);
+  // Puts a group into its stream by a thread, so long after now. Until then it is in progress.
+  void launch_later(int64_t after_us, std::function<void()> launch);
   // Runs a group, in a stream.
   void run(std::vector<Operation>& operations);
 
  private:
   bool wait_for_all();
+  void sign(const Operation& operation);
+  bool all_call_the_same();
+  void hang(const char* why);
   bool step_letters(std::vector<Operation>& letters, std::vector<size_t>& moved);
   bool may_go_on() { return !aborted_.load(); }
   void collective(const Operation& operation);
@@ -90,8 +103,13 @@ class Communicator {
   std::atomic<bool> aborted_{false};
   std::mutex mutex_;
   std::vector<double> factors_;
-  std::thread attaching_;
+  std::thread attaching_, launching_;
 };
+
+int64_t number_from_environment(const char* name);  // 0: not set
+
+// Collectives that hang because ranks called different things.
+int64_t mismatches();
 
 // target = op over `size` vectors of `count` elements, each times `factor` first; of `mean`,
 // divided.

@@ -46,7 +46,9 @@ void run_batch(void* argument) {
   batch->comm->run(batch->operations);
 }
 
-void start_queued() {
+// The call's result: launches of communicators that do not block may take their time, and are in
+// progress until then.
+int start_queued() {
   std::map<std::pair<Communicator*, void*>, Batch*> batches;
   std::vector<std::pair<void*, Batch*>> order;
   for (Queued& q : queued) {
@@ -59,7 +61,28 @@ void start_queued() {
   }
   queued.clear();
   launches += static_cast<int64_t>(order.size());
-  for (const auto& [stream, batch] : order) standin_enqueue(stream, run_batch, batch);
+  static const int64_t launch_us = number_from_environment("STANDIN_NCCL_LAUNCH_US");
+  if (launch_us == 0) {
+    for (const auto& [stream, batch] : order) standin_enqueue(stream, run_batch, batch);
+    return kSuccess;
+  }
+  std::map<Communicator*, std::vector<std::pair<void*, Batch*>>> by_communicator;
+  for (const auto& item : order) by_communicator[item.second->comm.get()].push_back(item);
+  for (const auto& [comm, items] : by_communicator) {
+    comm->launch_later(launch_us, [items] {
+      for (const auto& [stream, batch] : items) standin_enqueue(stream, run_batch, batch);
+    });
+  }
+  return by_communicator.empty() ? kSuccess : kInProgress;
+}
+
+// What was asked of a communicator before is still under way: nothing else may be.
+bool is_busy(void* comm) { return (*static_cast<CommPtr*>(comm))->async_error() == kInProgress; }
+
+int forget(void* comm) {
+  delete static_cast<CommPtr*>(comm);
+  --comms_alive;
+  return kSuccess;
 }
 
 // Device memory, or a failure: the real one would fault.
@@ -77,14 +100,13 @@ int add(void* comm, void* stream, Operation operation, size_t in_blocks = 1,
         size_t out_blocks = 1) {
   if (comm == nullptr) return kInvalidArgument;
   const CommPtr& c = *static_cast<CommPtr*>(comm);
-  if (c->async_error() == kInProgress) return kInvalidUsage;
+  if (is_busy(comm)) return kInvalidUsage;
   if (operation.in != nullptr)
     operation.in = seen_by_stream(operation.in, operation.count * in_blocks);
   if (operation.out != nullptr)
     operation.out = seen_by_stream(operation.out, operation.count * out_blocks);
   queued.push_back({c, stream, operation});
-  if (depth == 0) start_queued();
-  return kSuccess;
+  return depth == 0 ? start_queued() : kSuccess;
 }
 
 int init(void** comm, int size, const UniqueId& id, int rank, bool blocking) {
@@ -111,6 +133,7 @@ extern "C" {
 
 int64_t standin_nccl_comms_alive() { return comms_alive; }
 int64_t standin_nccl_launches() { return launches; }
+int64_t standin_nccl_mismatches() { return mismatches(); }
 
 int ncclGetVersion(int* version) {
   const char* text = std::getenv("STANDIN_NCCL_VERSION");
@@ -153,13 +176,12 @@ int ncclCommGetAsyncError(void* comm, int* error) {
 }
 int ncclCommFinalize(void*) { return kSuccess; }
 int ncclCommDestroy(void* comm) {
-  delete static_cast<CommPtr*>(comm);
-  --comms_alive;
-  return kSuccess;
+  if (is_busy(comm)) return kInvalidUsage;
+  return forget(comm);
 }
 int ncclCommAbort(void* comm) {
   (*static_cast<CommPtr*>(comm))->abort();
-  return ncclCommDestroy(comm);
+  return forget(comm);
 }
 int ncclCommCount(void* comm, int* count) {
   *count = (*static_cast<CommPtr*>(comm))->size();
@@ -169,11 +191,9 @@ int ncclGroupStart() {
   ++depth;
   return kSuccess;
 }
-int ncclGroupEnd() {
-  if (--depth == 0) start_queued();
-  return kSuccess;
-}
+int ncclGroupEnd() { return --depth == 0 ? start_queued() : kSuccess; }
 int ncclRedOpCreatePreMulSum(int* op, void* scalar, int dtype, int, void* comm) {
+  if (is_busy(comm)) return kInvalidUsage;
   double factor = 1;
   if (dtype == 7) factor = *static_cast<float*>(scalar);
   if (dtype == 8) factor = *static_cast<double*>(scalar);
@@ -187,7 +207,7 @@ int ncclRedOpCreatePreMulSum(int* op, void* scalar, int dtype, int, void* comm) 
   *op = (*static_cast<CommPtr*>(comm))->add_factor(factor);
   return kSuccess;
 }
-int ncclRedOpDestroy(int, void*) { return kSuccess; }
+int ncclRedOpDestroy(int, void* comm) { return is_busy(comm) ? kInvalidUsage : kSuccess; }
 int ncclAllReduce(const void* in, void* out, size_t count, int dtype, int op, void* comm,
                   void* stream) {
   return add(comm, stream, {Kind::kAllReduce, in, out, count, dtype, op, 0});
