@@ -39,6 +39,12 @@ class Backend {
   // Gives up what was begun: no memory of a work is touched any more.
   virtual void abandon() HVD_REQUIRES(engine_role) = 0;
 
+  // ---- Works that were reported before streams have run them ----
+  // Looks how far they are; what went wrong with them becomes the status. True: some are left.
+  virtual bool look_after_streams() HVD_REQUIRES(engine_role) { return false; }
+  // Their peers are gone: whoever waits for the streams waits no longer.
+  virtual void abort_streams() HVD_REQUIRES(engine_role) {}
+
   // ---- What a blocked work waits for ----
   // News in shared memory that may help it. kAny: whatever happens on this host.
   virtual shm::Want want() const = 0;

@@ -164,8 +164,10 @@ Status Engine::start_threads(const Interrupt& interrupt) {
   }
   HVD_TRY(timelines_.start_configured());
   const auto frozen_after = std::chrono::duration_cast<Nanoseconds>(settings.frozen_peer_time);
+  // Nobody else may look after works that are left to streams.
+  const Nanoseconds period = std::chrono::milliseconds(settings.async_completion ? 100 : 1000);
   HVD_TRY(lookout_.processes().open());
-  HVD_TRY_ASSIGN(watch_, Watch::start(*this, job(), lookout_.processes(), frozen_after));
+  HVD_TRY_ASSIGN(watch_, Watch::start(*this, job(), lookout_.processes(), {frozen_after, period}));
   background_.start();
   return Status::ok();
 }

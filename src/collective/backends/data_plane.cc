@@ -32,6 +32,16 @@ std::string DataPlane::explain(const Work& work) const {
   return explain_route(traits_of(work), candidates_);
 }
 
+bool DataPlane::look_after_streams() {
+  bool are_behind = false;
+  for (const auto& backend : backends_) are_behind = backend->look_after_streams() || are_behind;
+  return are_behind;
+}
+
+void DataPlane::abort_streams() {
+  for (const auto& backend : backends_) backend->abort_streams();
+}
+
 void DataPlane::add_descriptors(std::vector<pollfd>& out) const {
   if (!is_idle()) executor_.current()->add_descriptors(out);
 }

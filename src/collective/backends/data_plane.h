@@ -35,6 +35,10 @@ class DataPlane {
   }
   void abandon() HVD_REQUIRES(engine_role) { executor_.abandon(); }
 
+  // Works that are over for the engine, of all backends; see Backend.
+  bool look_after_streams() HVD_REQUIRES(engine_role);
+  void abort_streams() HVD_REQUIRES(engine_role);
+
   // Of the work that is first. Not while idle.
   const Backend& current() const { return *executor_.current(); }
   void add_descriptors(std::vector<pollfd>& out) const;

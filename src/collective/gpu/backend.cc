@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -192,6 +193,48 @@ void GpuBackend::report(std::vector<Work*>& done, bool& moved) {
   }
 }
 
+// ---- works that were reported before streams have run them ----
+
+Result<bool> GpuBackend::is_late(Route& route) {
+  HVD_TRY_ASSIGN(const device::Current current, device::Current::enter(route.late->device()));
+  HVD_TRY_ASSIGN(const bool is_idle, route.late->is_idle());
+  if (is_idle) return false;
+  HVD_TRY_ASSIGN(const bool is_ready, route.comms.are_ready());
+  (void)is_ready;
+  return true;
+}
+
+bool GpuBackend::look_after_streams() {
+  Status first;
+  bool any = false;
+  for (auto& [key, route] : routes_) {
+    if (route.late == nullptr) continue;
+    const Result<bool> late = is_late(route);
+    if (late && !*late) {
+      route.late = nullptr;
+      continue;
+    }
+    any = true;
+    if (!late && first.is_ok()) first = late.status();
+  }
+  // A peer that has left, and is seen to be gone, may have given all that was asked of it.
+  if (first.is_ok()) {
+    late_until_ = Deadline::never();
+  } else if (late_until_.is_never()) {
+    late_until_ = Deadline::after(kCauseTime);
+  } else if (late_until_.passed()) {
+    fail(first);
+    status_ = failure_;
+  }
+  return any;
+}
+
+void GpuBackend::abort_streams() {
+  for (auto& [key, route] : routes_) {
+    if (std::exchange(route.late, nullptr) != nullptr) route.comms.abort();
+  }
+}
+
 void GpuBackend::abandon() {
   lane_.abandon();
   for (auto& [key, route] : routes_) route.comms.abort();
@@ -213,6 +256,7 @@ void GpuBackend::abandon() {
     }
   }
   entries_.clear();
+  for (auto& [key, route] : routes_) route.late = nullptr;
 }
 
 }  // namespace hvd::collective::gpu

@@ -36,6 +36,8 @@ class GpuBackend final : public Backend {
   Progress advance(std::deque<Work*>& queue, std::vector<Work*>& done)
       HVD_REQUIRES(engine_role) override;
   void abandon() HVD_REQUIRES(engine_role) override;
+  bool look_after_streams() HVD_REQUIRES(engine_role) override;
+  void abort_streams() HVD_REQUIRES(engine_role) override;
   shm::Want want() const override;
   int awaited_here() const override;
   std::vector<int> awaited_elsewhere() const override;
@@ -58,6 +60,7 @@ class GpuBackend final : public Backend {
     Decision decision;
     Layout layout;
     Communicators comms;
+    const device::Stream* late = nullptr;  // may still run works that were reported
   };
   using RouteKey = std::pair<std::vector<int32_t>, int>;  // devices by member, number of the stream
 
@@ -113,6 +116,7 @@ class GpuBackend final : public Backend {
   Status look_at_staging(Entry& entry, bool& moved) HVD_REQUIRES(engine_role);
   Status note_launched(Entry& entry);
   Status look_at(Entry& entry, bool& moved) HVD_REQUIRES(engine_role);
+  static Result<bool> is_late(Route& route);
   void report(std::vector<Work*>& done, bool& moved);
   Result<Streams*> streams_of(int device);
   int device_of(const Work& work);
@@ -132,6 +136,7 @@ class GpuBackend final : public Backend {
   int last_device_ = 0;                   // stands in for that of a member that has joined
   Status failure_;                        // the first
   Deadline tell_at_ = Deadline::never();  // when it becomes the status
+  Deadline late_until_ = Deadline::never();  // when an error of a late stream becomes one
   Status status_;
 };
 

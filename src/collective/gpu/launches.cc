@@ -167,6 +167,7 @@ Status GpuBackend::note_launched(Entry& entry) {
   HVD_TRY(entry.done.record(entry.stream->handle()));
   const bool may_end_now = options_.async_completion && entry.work->use != nullptr;
   if (!may_end_now) return Waker::wake_after(waker_, *entry.stream);
+  entry.route->late = entry.stream;
   entry.work->use->done = std::move(entry.done);
   entry.is_over = true;
   return Status::ok();

@@ -150,6 +150,12 @@ class Channel final : private control::Directory {
   Status broken_stream(TimePoint now) HVD_REQUIRES(engine_role) {
     return is_closed() ? Status::ok() : works_.broken_stream(now);
   }
+  // Streams still run works that were reported, and may be waited for before the set is closed.
+  bool streams_are_late(TimePoint now) HVD_REQUIRES(engine_role) {
+    return !is_closed() && works_.streams_are_late(now);
+  }
+  // Of a closed set too: what streams still run there waits for peers that are gone.
+  void abort_streams() HVD_REQUIRES(engine_role) { works_.abort_streams(); }
   // The set is removed: nothing more is sent or taken for it.
   void detach() HVD_REQUIRES(engine_role) { mirror_.close(); }
   // fail_pending, and every later submission fails the same way; peers see that this rank takes no

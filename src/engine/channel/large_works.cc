@@ -26,8 +26,19 @@ std::vector<Operation*> LargeWorks::abandon() {
   return std::exchange(running_, {});
 }
 
+bool LargeWorks::streams_are_late(TimePoint now) {
+  constexpr auto kLongest = std::chrono::seconds(10);
+  if (!plane_.look_after_streams()) {
+    late_since_ = {};
+    return false;
+  }
+  if (late_since_ == TimePoint{}) late_since_ = now;
+  return now - late_since_ < kLongest;
+}
+
 Status LargeWorks::broken_stream(TimePoint now) {
   constexpr auto kGrace = std::chrono::milliseconds(500);
+  (void)plane_.look_after_streams();
   if (plane_.status().is_ok()) return Status::ok();
   if (stream_broke_ == TimePoint{}) stream_broke_ = now;
   return now - stream_broke_ < kGrace ? Status::ok() : plane_.status();

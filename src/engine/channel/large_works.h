@@ -38,6 +38,11 @@ class LargeWorks {
   // Gives up; what was begun or held.
   std::vector<Operation*> abandon() HVD_REQUIRES(engine_role);
 
+  // Whether streams still run works that were reported, and may be waited for before the channel is
+  // closed: so long, not for ever.
+  bool streams_are_late(TimePoint now) HVD_REQUIRES(engine_role);
+  void abort_streams() HVD_REQUIRES(engine_role) { plane_.abort_streams(); }
+
   // A data stream broke, longer ago than a peer that leaves needs to say so.
   Status broken_stream(TimePoint now) HVD_REQUIRES(engine_role);
 
@@ -51,6 +56,7 @@ class LargeWorks {
   std::vector<collective::Work*> done_ HVD_GUARDED_BY(engine_role);
   std::vector<Operation*> ended_ HVD_GUARDED_BY(engine_role);
   TimePoint stream_broke_ HVD_GUARDED_BY(engine_role) = {};
+  TimePoint late_since_ HVD_GUARDED_BY(engine_role) = {};
 };
 
 template <typename Finish>

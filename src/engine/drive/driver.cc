@@ -35,15 +35,16 @@ void Driver::drain(Deadline deadline) {
       idle = 0;
       continue;
     }
-    if (!view_.lookout.is_busy() || deadline.passed() ||
-        view_.lookout.waits_for_somebody_who_left())
-      return;
+    const bool is_over = !view_.lookout.is_busy() || view_.lookout.waits_for_somebody_who_left();
+    if (deadline.passed() || (is_over && !view_.lookout.streams_are_late())) return;
     if (++idle < view_.waiting.spin_count()) {
       cpu_pause();
     } else {
       for (Channel* channel : view_.sets.open_channels()) channel->ring_late_peers();
+      // Streams ring nobody when works that were reported end.
+      const Nanoseconds nap = deadline.remaining(is_over ? kOverflowSleep : kLongestSleep);
       park(
-          view_.sets.global(), [] { return false; }, deadline);
+          view_.sets.global(), [] { return false; }, Deadline::after(nap));
     }
   }
 }

@@ -40,6 +40,7 @@ void Lookout::fail_everything(const Status& status) {
   const bool had_pending = view_.pending.count() != 0;
   if (had_pending && status.code() != StatusCode::kShutDown) print_flight_record(status);
   for (Channel* channel : view_.sets.open_channels()) channel->close(status);
+  for (const auto& channel : view_.sets.registry().all_channels()) channel->abort_streams();
   job().wake_everybody();  // nobody may wait for this rank any more
 }
 
@@ -60,6 +61,14 @@ bool Lookout::is_busy() const {
   return std::any_of(channels.begin(), channels.end(),
                      [](const Channel* channel)
                          HVD_REQUIRES(engine_role) { return channel->is_busy(); });
+}
+
+bool Lookout::streams_are_late() {
+  const TimePoint now = std::chrono::steady_clock::now();
+  const auto& channels = view_.sets.open_channels();
+  return std::any_of(channels.begin(), channels.end(),
+                     [&](Channel* channel)
+                         HVD_REQUIRES(engine_role) { return channel->streams_are_late(now); });
 }
 
 bool Lookout::waits_for_somebody_who_left() const {
@@ -108,11 +117,13 @@ void Lookout::close_when_peers_leave() {
     }
     if (channel.is_busy() && !channel.waits_for_closed_member())
       continue;  // still runs; look again later
+    if (channel.streams_are_late(looked_at_)) continue;
     if (channel.lags_behind_leavers() && !leavers_deadline_.passed()) continue;
     // Whoever leaves a job that failed has said before why; the next look finds it.
     if (job().has_failed()) return;
     view_.failure.note_leaver(leaver_of(channel));
     channel.close(status_without(channel));
+    channel.abort_streams();
     job().wake_everybody();
   }
 }

@@ -60,6 +60,8 @@ class Lookout {
   void handle_failures() HVD_REQUIRES(engine_role);
   void fail_everything(const Status& status) HVD_REQUIRES(engine_role);
   bool is_busy() const HVD_REQUIRES(engine_role);
+  // See Channel::streams_are_late().
+  bool streams_are_late() HVD_REQUIRES(engine_role);
   bool waits_for_somebody_who_left() const HVD_REQUIRES(engine_role);
 
   // ---- any thread ----

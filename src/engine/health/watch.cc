@@ -10,7 +10,6 @@
 namespace hvd::engine {
 namespace {
 
-constexpr Nanoseconds kHeartbeatPeriod = std::chrono::seconds(1);
 // Where the kernel has no process descriptors the process table is read this often.
 constexpr Nanoseconds kPollPeriod = std::chrono::milliseconds(20);
 // Heartbeats of other hosts come twice a second.
@@ -19,21 +18,20 @@ constexpr Nanoseconds kRelayTime = std::chrono::seconds(1);
 }  // namespace
 
 Watch::Watch(WatchHost& host, const shm::Job& job, const PeerProcesses& processes,
-             Nanoseconds frozen_after)
+             const Times& times)
     : host_(host),
       job_(job),
       processes_(processes),
-      frozen_after_(frozen_after),
-      period_(kHeartbeatPeriod),
+      frozen_after_(times.frozen_after),
+      period_(times.period),
       peers_(static_cast<size_t>(job.size())) {
   if (frozen_after_.count() > 0) period_ = std::min(period_, frozen_after_ / 4);
   if (!processes.all_have_descriptors()) period_ = kPollPeriod;
 }
 
 Result<std::unique_ptr<Watch>> Watch::start(WatchHost& host, const shm::Job& job,
-                                            const PeerProcesses& processes,
-                                            Nanoseconds frozen_after) {
-  auto watch = std::unique_ptr<Watch>(new Watch(host, job, processes, frozen_after));
+                                            const PeerProcesses& processes, const Times& times) {
+  auto watch = std::unique_ptr<Watch>(new Watch(host, job, processes, times));
   watch->stop_event_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!watch->stop_event_.valid()) return errno_status("init: eventfd", errno);
   watch->thread_ = std::jthread([w = watch.get()](const std::stop_token& stop) { w->main(stop); });

@@ -31,14 +31,16 @@ class WatchHost {
 
 class Watch {
  public:
+  struct Times {
+    Nanoseconds frozen_after;
+    Nanoseconds period;  // between ticks, at most
+  };
   static Result<std::unique_ptr<Watch>> start(WatchHost& host, const shm::Job& job,
-                                              const PeerProcesses& processes,
-                                              Nanoseconds frozen_after);
+                                              const PeerProcesses& processes, const Times& times);
   ~Watch();
 
  private:
-  Watch(WatchHost& host, const shm::Job& job, const PeerProcesses& processes,
-        Nanoseconds frozen_after);
+  Watch(WatchHost& host, const shm::Job& job, const PeerProcesses& processes, const Times& times);
   void main(const std::stop_token& stop);
   void sleep(Nanoseconds span);
   void look_for_deaths();

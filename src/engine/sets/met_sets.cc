@@ -124,6 +124,8 @@ bool MetSets::settle_leaving(SetChange& change) {
     }
     if (channel->is_busy() && !channel->waits_for_closed_member() && !change.deadline.passed())
       return false;
+    const bool are_late = channel->streams_are_late(std::chrono::steady_clock::now());
+    if (are_late && !change.deadline.passed()) return false;
   }
   if (!change.take()) return false;
   const auto place = sets_.registry().close_met(change.id);

@@ -69,6 +69,10 @@ class SetRegistry {
   std::vector<int32_t> met_ids() const HVD_EXCLUDES(mutex_);  // of met sets
   // Channels of this rank, for stepping.
   const std::vector<Channel*>& open_channels() const HVD_REQUIRES(engine_role) { return open_; }
+  // Those of sets that were taken away, too.
+  const std::vector<std::unique_ptr<Channel>>& all_channels() const HVD_REQUIRES(engine_role) {
+    return owned_;
+  }
 
  private:
   uint64_t find_region(uint64_t bytes) const HVD_REQUIRES(mutex_);

@@ -149,10 +149,31 @@ def test_an_error_of_nccl_is_told_to_all(tmp_path: Path) -> None:
     assert ended.output.count("TOLD") == 2, ended.output
 
 
+def test_an_error_of_nccl_ends_what_a_stream_waits_for(tmp_path: Path) -> None:
+    ended = gpu_job(
+        "error.py",
+        HOROVOD_ENABLE_ASYNC_COMPLETION="1",
+        STANDIN_NCCL_ERROR_FILE=str(tmp_path / "error"),
+        STANDIN_NCCL_HANG="1",
+    )
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("TOLD") == 2, ended.output
+
+
 # As real peers of a dead one, NCCL itself may say nothing; or it says that somebody has gone, not who.
-@pytest.mark.parametrize(("silent", "delay_us"), [("1", "0"), ("0", "0"), ("1", "50000")])
-def test_a_dead_rank_is_named(silent: str, delay_us: str) -> None:
-    expect_that_a_death_is_told(STANDIN_NCCL_SILENT_DEATH=silent, STANDIN_ITEM_DELAY_US=delay_us)
+@pytest.mark.parametrize(
+    ("silent", "delay_us", "launch_us"),
+    [("1", "0", "0"), ("0", "0", "0"), ("1", "50000", "0"), ("1", "0", "300000")],
+)
+def test_a_dead_rank_is_named(silent: str, delay_us: str, launch_us: str) -> None:
+    expect_that_a_death_is_told(
+        STANDIN_NCCL_SILENT_DEATH=silent, STANDIN_ITEM_DELAY_US=delay_us, STANDIN_NCCL_LAUNCH_US=launch_us
+    )
+
+
+def test_a_dead_rank_is_named_to_who_waits_for_a_stream() -> None:
+    expect_that_a_death_is_told(STANDIN_NCCL_SILENT_DEATH="1", HOROVOD_ENABLE_ASYNC_COMPLETION="1")
 
 
 def test_the_dead_rank_is_named_though_nccl_complains_first(tmp_path: Path) -> None:

@@ -91,7 +91,11 @@ with side:
     driver.set("capturing", 0)
     same(result, total)
 
-hvd.barrier()
+# What streams still run when the job ends is not lost.
+driver.set("item_delay_us", 50_000)
+result = hvd.allreduce(full(5 * (rank + 1), 100, first), op=hvd.Sum, name="last")
 hvd.shutdown()
+driver.set("item_delay_us", 0)
+same(result, 5 * total)
 assert communicators() == 0, communicators()
 print("STREAMS RIGHT", rank)
