@@ -64,6 +64,10 @@ class Driver:
         """Turn a knob."""
         self.library.standin_set(name.encode(), ctypes.c_int64(value))
 
+    def fail(self, function: str, nth: int, code: int) -> None:
+        """Let the nth call of a function from now on return a code."""
+        self.library.standin_fail(function.encode(), ctypes.c_int64(nth), code)
+
     def copy_later(self, tensor: Any, values: Any, stream: int, delay_us: int) -> object:
         """Let a stream sleep, then write into a tensor, without waiting; returns what must live on."""
         kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

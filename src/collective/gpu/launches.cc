@@ -33,6 +33,21 @@ Status GpuBackend::replace_missing(Entry& entry, std::vector<Call>& calls) {
   return Status::ok();
 }
 
+namespace {
+
+// NCCL would read or write it, also for the others.
+Status check_memory(const Work& work) {
+  for (const Exchange& x : work.exchanges) {
+    const bool lacks_input = x.in == nullptr && input_bytes(x) > 0;
+    const bool lacks_output = x.out == nullptr && output_bytes(x) > 0;
+    if (!lacks_input && !lacks_output) continue;
+    return work.status.is_ok() ? unknown_error("an operation has no buffer") : work.status;
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
 Status GpuBackend::copy_overlapping(Entry& entry, Work& work) {
   for (Exchange& x : work.exchanges) {
     if (!must_copy_input(x, options_.me)) continue;
@@ -44,6 +59,7 @@ Status GpuBackend::copy_overlapping(Entry& entry, Work& work) {
 }
 
 Status GpuBackend::begin_nccl(Work& work, Route& route, Levels levels) {
+  HVD_TRY(check_memory(work));
   const int device = device_of(work);
   HVD_TRY_ASSIGN(const device::Current current, device::Current::enter(device));
   HVD_TRY_ASSIGN(Streams* const streams, streams_of(device));

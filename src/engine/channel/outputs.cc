@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/bytes.h"
+#include "base/text.h"
 
 namespace hvd::engine {
 
@@ -40,6 +41,7 @@ void follow_allocation(Operation& op) {
 
 void find_memory(Operation& op, size_t t, Output& output) {
   const Buffer& buffer = op.buffers[t];
+  std::string why;
   output.data = buffer.output;
   if (output.data != nullptr || (output.bytes == 0 && buffer.allocate == nullptr)) return;
   if (buffer.allocate != nullptr) {
@@ -50,13 +52,14 @@ void find_memory(Operation& op, size_t t, Output& output) {
     const auto memory = device::alloc_memory(op.use.device, output.bytes);
     output.owned.reset(memory ? *memory : nullptr);
     output.data = output.owned.get();
+    if (!memory) why = concat(": ", memory.status().message());
   } else {
     output.owned.reset(std::aligned_alloc(64, align_up(output.bytes, 64)));
     output.data = output.owned.get();
   }
   if (output.data == nullptr && output.bytes > 0) {
     op.status = Status(StatusCode::kOutOfMemory,
-                       "no memory for an output of " + std::to_string(output.bytes) + " bytes");
+                       concat("no memory for an output of ", output.bytes, " bytes", why));
   }
 }
 

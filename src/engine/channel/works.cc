@@ -157,6 +157,7 @@ void build_work(Operation& op, const CachedOperation& slot, const SetView& set) 
   if (slot.requests[0].device < 0) return;
   op.work.device = {DeviceKind::kGpu, op.use.device};
   op.work.use = op.is_shadow ? nullptr : &op.use;
+  op.work.status = op.status;  // who runs it may need the memory that was not there
   for (int r = 0; r < set.size; ++r) op.work.devices.push_back(slot.request_of(r).device);
 }
 

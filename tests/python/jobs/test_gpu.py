@@ -230,6 +230,14 @@ def test_the_doctor_says_what_a_gpu_lacks() -> None:
     assert "through host memory" in ended.output, ended.output
     assert "pip install nvidia-nccl-cu12" in ended.output, ended.output
 
+    ended = doctor(
+        HOROVOD_CUDA_LIB=str(BUILT / "libcuda_standin.so"),
+        HOROVOD_NCCL_LIB=str(BUILT / "libnccl_standin.so"),
+        STANDIN_NCCL_VERSION="21502",
+    )
+    assert ended.code == 0, ended.output
+    assert "libnccl_standin.so is version 2.15.2, expected 2.16.0 or newer" in ended.output, ended.output
+
     ended = doctor(HOROVOD_CUDA_LIB="/missing/libcuda.so")
     assert ended.code == 1, ended.output
     assert "no GPU can be used: /missing/libcuda.so" in ended.output, ended.output
