@@ -303,7 +303,8 @@ constexpr Row kPythonRows[] = {
 
 constexpr Row kGpuRows[] = {
     integer("HOROVOD_NUM_NCCL_STREAMS", {.least = 1, .most = 64}, "1",
-            "Streams, each with a communicator, that operations on GPU tensors take in turn.",
+            "Streams, each with a communicator, that operations on GPU tensors take in turn; the "
+            "smallest number of all ranks counts.",
             [](Settings& s, const Value& v) { s.nccl_streams = v.integer; }),
     on_off("HOROVOD_BATCH_D2D_MEMCOPIES", "1",
            "0: small GPU tensors of a group are not copied together before NCCL sums them."),

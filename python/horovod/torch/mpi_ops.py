@@ -129,7 +129,8 @@ def join(device: int = -1) -> int:
     """Say that this rank has no more data, and wait until all ranks have said so.
 
     Meanwhile it takes part in the allreduces of the others with zeros. Returns the rank that joined
-    last. The device is of no consequence: zeros are given from the one that was used last.
+    last. The device is of no consequence: zeros are given from the one that was used last, or, before
+    the first operation on one, from that with the number of the local rank.
 
     Arguments:
         device: accepted, without effect.

@@ -177,6 +177,11 @@ Abilities common_abilities(std::span<const Facts> facts) {
 Decision decide(std::span<const Facts> facts) {
   const HostMembers hosts = members_by_host(facts);
   Decision decision;
+  const auto has_fewer = [](const Facts& a, const Facts& b) {
+    return a.nccl_streams < b.nccl_streams;
+  };
+  const int fewest = std::min_element(facts.begin(), facts.end(), has_fewer)->nccl_streams;
+  decision.nccl_streams = std::max(fewest, 1);
   decision.abilities = common_abilities(facts);
   decision.may_leave_host = hosts.size() == 1 || !anybody_protects_all(facts);
   choose_levels(facts, hosts, decision);

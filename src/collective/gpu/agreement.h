@@ -24,7 +24,8 @@ struct Facts {
   int32_t protects_all = 0;  // HOROVOD_TLS=1
   int32_t abilities = 0;     // kHasKernels, kPacks
   int32_t asks = 0;          // for levels: kAsks...
-  char why[144] = {};        // it has no NCCL
+  int32_t nccl_streams = 1;  // HOROVOD_NUM_NCCL_STREAMS
+  char why[140] = {};        // it has no NCCL
 };
 static_assert(sizeof(Facts) == 384);
 inline constexpr int32_t kHasKernels = 1;  // our own can be loaded
@@ -44,8 +45,9 @@ Facts own_facts(int device, int host, bool makes_id);
 
 struct Decision {
   bool use_nccl = false;
-  Abilities abilities;  // of all members
-  std::string reason;   // why not
+  Abilities abilities;   // of all members
+  int nccl_streams = 1;  // what all members have
+  std::string reason;    // why not
   // Levels count for all if one member asks for them, and the hosts allow it.
   Levels levels = Levels::kNone;
   std::string without_levels;  // why not, though they were asked for; else empty

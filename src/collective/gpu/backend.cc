@@ -168,6 +168,11 @@ bool GpuBackend::begins(Work& work, bool& moved) {
 
 int GpuBackend::device_of(const Work& work) {
   if (work.device.index >= 0) last_device_ = work.device.index;
+  if (last_device_ < 0) {  // has joined before its first work: what it would most likely have used
+    const auto driver = device::Driver::get();
+    const bool is_there = driver && options_.local_rank < (*driver)->device_count();
+    last_device_ = is_there ? options_.local_rank : 0;
+  }
   return last_device_;
 }
 

@@ -133,7 +133,8 @@ class GpuBackend final : public Backend {
   std::map<RouteKey, Route> routes_;
   std::deque<Entry> entries_;             // in the agreed order
   uint64_t nccl_works_ = 0;               // that NCCL could run; equal on all members
-  int last_device_ = 0;                   // stands in for that of a member that has joined
+  int nccl_streams_ = 1;                  // that they take in turn; agreed with the first of them
+  int last_device_ = -1;                  // stands in for that of a member that has joined
   Status failure_;                        // the first
   Deadline tell_at_ = Deadline::never();  // when it becomes the status
   Deadline late_until_ = Deadline::never();  // when an error of a late stream becomes one

@@ -63,7 +63,7 @@ Status GpuBackend::begin_nccl(Work& work, Route& route, Levels levels) {
   const int device = device_of(work);
   HVD_TRY_ASSIGN(const device::Current current, device::Current::enter(device));
   HVD_TRY_ASSIGN(Streams* const streams, streams_of(device));
-  const auto number = (nccl_works_ - 1) % static_cast<uint64_t>(options_.nccl_streams);
+  const auto number = (nccl_works_ - 1) % static_cast<uint64_t>(nccl_streams_);
   Entry& entry = entries_.emplace_back();
   entry.work = &work;
   entry.route = &route;

@@ -20,8 +20,9 @@ struct Options {
   int size = 1;  // members, and this one's place among them
   int me = 0;
   int host = 0;  // of this member, as all members number them
+  int local_rank = 0;
   int32_t process_set = 0;
-  int nccl_streams = 1;           // HOROVOD_NUM_NCCL_STREAMS
+  int nccl_streams = 1;           // HOROVOD_NUM_NCCL_STREAMS, of this member
   bool async_completion = false;  // HOROVOD_ENABLE_ASYNC_COMPLETION
   std::shared_ptr<Notices> notices = std::make_shared<Notices>();  // all channels own it
 };

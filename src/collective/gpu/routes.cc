@@ -8,7 +8,7 @@
 namespace hvd::collective::gpu {
 
 GpuBackend::Route& GpuBackend::route_of(const Work& work) {
-  const int stream = static_cast<int>(nccl_works_ % static_cast<uint64_t>(options_.nccl_streams));
+  const int stream = static_cast<int>(nccl_works_ % static_cast<uint64_t>(nccl_streams_));
   return routes_[{work.devices, stream}];
 }
 
@@ -44,6 +44,7 @@ bool GpuBackend::settle(Route& route, const Work& work, bool& moved) {
 Status GpuBackend::ask(Route& route, const Work& work) {
   route.state = Route::State::kAsking;
   route.mine = own_facts(device_of(work), options_.host, options_.me == 0);
+  route.mine.nccl_streams = options_.nccl_streams;
   route.facts.resize(static_cast<size_t>(options_.size));
   return exchange(route, work, &route.mine, route.facts.data(), sizeof(Facts));
 }
@@ -85,6 +86,7 @@ void GpuBackend::say_about_levels(const Route& route) {
 Status GpuBackend::answer(Route& route, const Work& work) {
   route.decision = decide(route.facts);
   const Decision& decision = route.decision;
+  nccl_streams_ = decision.nccl_streams;
   if (!decision.use_nccl) {
     route.state = Route::State::kStaging;
     // All members know that one of them has said it.

@@ -90,6 +90,7 @@ ChannelOptions ProcessSets::channel_options(int32_t id, uint32_t wire_id,
   }
   const auto me = std::find(ranks.begin(), ranks.end(), surroundings_.rank());
   options.me = static_cast<int>(me - ranks.begin());
+  options.gpu.local_rank = surroundings_.topology.local_rank;
   options.gpu.nccl_streams = static_cast<int>(settings.nccl_streams);
   options.gpu.async_completion = settings.async_completion;
   options.gpu.notices = gpu_notices_;

@@ -113,6 +113,13 @@ def test_streams_and_communicators_follow_what_is_used() -> None:
     assert ended.output.count("STREAMS RIGHT") == 2, ended.output
 
 
+def test_ranks_agree_on_the_number_of_streams() -> None:
+    ended = gpu_job("streams.py", "uneven")
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("STREAMS RIGHT") == 2, ended.output
+
+
 def test_ranks_that_share_a_device_are_told() -> None:
     # The program as it runs on real GPUs (test_gpu_hardware.py), where nobody can look into the driver.
     ended = gpu_job(

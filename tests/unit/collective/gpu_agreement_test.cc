@@ -40,6 +40,17 @@ TEST(GpuAgreement, OneMemberWithoutNcclIsEnoughAndIsNamed) {
   EXPECT_THAT(decision.reason, HasSubstr("pip install"));
 }
 
+TEST(GpuAgreement, StreamsAreAsManyAsEachMemberHas) {
+  Facts all[] = {member(21605, "0000:01:00.0"), member(21605, "0000:02:00.0"),
+                 member(21605, "0000:03:00.0")};
+  EXPECT_EQ(decide(all).nccl_streams, 1);
+  all[0].nccl_streams = 4;
+  all[1].nccl_streams = 2;
+  all[2].nccl_streams = 3;
+
+  EXPECT_EQ(decide(all).nccl_streams, 2);
+}
+
 TEST(GpuAgreement, NothingTravelsUnprotectedBetweenHostsWhereTlsIsAskedFor) {
   Facts all[] = {member(21605, "0000:01:00.0"), member(21605, "0000:01:00.0", "b")};
   EXPECT_TRUE(decide(all).use_nccl);

@@ -29,6 +29,11 @@ def same(result: torch.Tensor, expected: torch.Tensor) -> None:
     assert torch.allclose(result.cpu().double(), expected.double()), (result.cpu(), expected)
 
 
+# Ranks that have nothing to give before their first operation take GPUs of their own all the same.
+if rank == 0:
+    same(hvd.allreduce(full(7, 1), op=hvd.Sum, name="early"), torch.full((1,), 7.0))
+hvd.join()
+
 total = sum(range(1, size + 1))
 for dtype in (
     torch.float32,

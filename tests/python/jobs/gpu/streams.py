@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 
 import torch_cuda
 
@@ -14,7 +15,11 @@ import torch
 
 import horovod.torch as hvd
 
-STREAMS = int(os.environ.get("HOROVOD_NUM_NCCL_STREAMS", "1"))
+if "uneven" in sys.argv:  # the smallest number counts
+    os.environ["HOROVOD_NUM_NCCL_STREAMS"] = str(2 + int(os.environ["HOROVOD_RANK"]))
+    STREAMS = 2
+else:
+    STREAMS = int(os.environ["HOROVOD_NUM_NCCL_STREAMS"])
 alone = [hvd.ProcessSet([0]), hvd.ProcessSet([1])]
 hvd.init(process_sets=alone)
 rank, size = hvd.rank(), hvd.size()
