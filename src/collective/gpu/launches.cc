@@ -99,6 +99,7 @@ Status GpuBackend::prepare(Entry& entry) {
   LaunchPlan& plan = entry.plan;
   for (const Stretch& stretch : plan.zeros)
     HVD_TRY(entry.stream->zero(stretch.begin, stretch.bytes));
+  if (plan.scratch_bytes > 0) tell(*entry.work, "MEMCPY_IN_FUSION_BUFFER");
   HVD_TRY(run_kernels(entry, plan.before));
   return replace_missing(entry, plan.calls);
 }
@@ -178,6 +179,7 @@ Status GpuBackend::look_at(Entry& entry, bool& moved) {
 
 // Everything of NCCL is in the stream: our own comes behind it, and its end can be marked.
 Status GpuBackend::note_launched(Entry& entry) {
+  if (entry.plan.scratch_bytes > 0) tell(*entry.work, "MEMCPY_OUT_FUSION_BUFFER");
   HVD_TRY(run_kernels(entry, entry.plan.after));
   HVD_TRY_ASSIGN(entry.done, device::Event::take(device_of(*entry.work)));
   HVD_TRY(entry.done.record(entry.stream->handle()));

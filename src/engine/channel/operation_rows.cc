@@ -16,7 +16,8 @@ std::string row_name(const Operation& op, size_t index) {
 // NCCL_ALLREDUCE. Libraries call a broadcast BCAST; programs that read timelines look for that.
 std::string activity_name(std::string_view activity, wire::Kind kind) {
   // Whatever it is made for; stages of an operation have names of their own.
-  if (activity == "INIT_NCCL" || activity.starts_with("NCCL_")) return std::string(activity);
+  if (activity == "INIT_NCCL" || activity.starts_with("NCCL_") || activity.starts_with("MEMCPY_"))
+    return std::string(activity);
   const bool is_of_library = activity == "NCCL" || activity == "GLOO";
   if (is_of_library && kind == wire::Kind::kBroadcast) return concat(activity, "_BCAST");
   return concat(activity, "_", wire::kind_name(kind));

@@ -73,6 +73,9 @@ def test_every_operation_runs_by_nccl(tmp_path: Path) -> None:
     first, *others = [names for names in activities(timeline) if "NCCL" in "".join(names)]
     assert first == ["ALLREDUCE", "INIT_NCCL", "NCCL_ALLREDUCE"], first
     assert ["ALLREDUCE", "NCCL_ALLREDUCE"] in others, others
+    # A group of small tensors is packed.
+    packed = ["ALLREDUCE", "MEMCPY_IN_FUSION_BUFFER", "NCCL_ALLREDUCE", "MEMCPY_OUT_FUSION_BUFFER"]
+    assert packed in others, others
 
 
 def test_every_operation_runs_through_host_memory_where_nccl_is_missing(tmp_path: Path) -> None:
