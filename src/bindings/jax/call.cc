@@ -81,8 +81,10 @@ Error* Call::run_on_gpu(CallFrame& frame) {
       static_cast<void>(hvd_wait(handle, HVD_FOREVER));
     std::unique_lock lock(arrival.mutex);
     arrival.changed.wait(lock, [&] { return arrival.is_there; });  // the core ends every call
-    if (call->status_ == HVD_OK && call->handle_ != 0)
-      static_cast<void>(hvd_order(call->handle_, gpu.stream));
+    if (call->status_ == HVD_OK && call->handle_ != 0) {
+      const hvd_status status = hvd_order(call->handle_, gpu.stream);
+      if (status != HVD_OK) call->fail(status, hvd_last_error());
+    }
   }
   Error* const error = call->take_error();
   delete call;

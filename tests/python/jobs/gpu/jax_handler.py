@@ -168,5 +168,10 @@ assert "outside of jit" in told.pop()
 wish = attributes(b"old", kind=codes.ALLREDUCE, op=codes.SUM)
 assert call(make_api(176), buffers([given], 10), buffers([given], 10), wish) == 1
 assert "newer" in told.pop()
+# Ranks are done with it, and the stream was not told: an error of the program, not a wrong result.
+driver.standin_fail(b"cuStreamWaitEvent", c.c_int64(3), 1)  # the core's, then those that wait for it
+wish = attributes(b"unordered", kind=codes.ALLREDUCE, op=codes.SUM)
+assert call(api, buffers([given], 10), buffers([result], 10), wish) == 1
+assert "cuStreamWaitEvent" in told.pop()
 _native.shutdown()
 print("HANDLER RIGHT", rank)
