@@ -13,6 +13,7 @@ import torch
 
 from horovod._core import _native, codes
 
+from ._devices import current_stream, device_of, is_direct, order
 from ._tensors import DTYPES
 
 # Large enough for full speed, small enough that the buffer for gradients does not count.
@@ -122,7 +123,10 @@ def run(
     part: Part,
     op: int = codes.SUM,
 ) -> None:
-    """One operation of the core on plain tensors; those on a device go through the host."""
+    """One operation of the core on plain tensors: in the memory of the device, if the core reaches it."""
+    if not source.is_cpu and is_direct(source):
+        _run_on_device(kind, source, target, shape, part, op)
+        return
     host = source.detach().cpu()
     output = target if target.is_cpu else torch.empty_like(target, device="cpu")
     if source.numel():
@@ -138,6 +142,36 @@ def run(
         )
     if output is not target:
         target.copy_(output)
+
+
+def _run_on_device(
+    kind: int,
+    source: torch.Tensor,
+    target: torch.Tensor,
+    shape: tuple[int, int],
+    part: Part,
+    op: int,
+) -> None:
+    if not source.numel():
+        return
+    device = device_of(source)
+    handle = _native.submit(
+        kind=kind,
+        dtype=DTYPES[source.dtype],
+        reduce_op=op,
+        process_set=part.process_set,
+        shape=shape,
+        input=source.data_ptr(),
+        output=target.data_ptr(),
+        owner=(source, target),
+        device=device,
+        stream=current_stream(device),
+    )
+    try:
+        _native.wait(handle, None)
+        order(handle, target, device)
+    finally:
+        _native.release(handle)
 
 
 def make_buckets(parameters: Iterable[torch.nn.Parameter], part: Part) -> list[Bucket]:

@@ -102,11 +102,27 @@ def test_completion_may_be_left_to_the_streams() -> None:
     assert ended.output.count("KERNELS 0") == 2, ended.output
 
 
-def test_training_with_late_streams_is_that_of_one_process() -> None:
-    ended = gpu_job("training.py", STANDIN_ITEM_DELAY_US="300")
+def test_nccl_may_launch_in_a_thread_of_its_own() -> None:
+    ended = gpu_job("operations.py", HOROVOD_NUM_NCCL_STREAMS="2", STANDIN_NCCL_LAUNCH_US="1000")
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("OPERATIONS RIGHT") == 2, ended.output
+
+
+def test_training_with_late_streams_is_that_of_one_process(tmp_path: Path) -> None:
+    timeline = tmp_path / "timeline.json"
+    ended = gpu_job("training.py", STANDIN_ITEM_DELAY_US="300", HOROVOD_TIMELINE=str(timeline))
 
     assert ended.code == 0, ended.output
     assert ended.output.count("TRAINING RIGHT") == 2, ended.output
+    assert ["REDUCESCATTER", "NCCL_REDUCESCATTER"] in activities(timeline)  # of the sharded optimizer
+
+
+def test_what_the_driver_refuses_is_told_to_all() -> None:
+    ended = gpu_job("failures.py")
+
+    assert ended.code == 0, ended.output
+    assert ended.output.count("FAILURES TOLD") == 2, ended.output
 
 
 def test_streams_and_communicators_follow_what_is_used() -> None:

@@ -1,4 +1,7 @@
-"""DistributedOptimizer on stand-in GPUs ends where one process on the CPU ends."""
+"""DistributedOptimizer on stand-in GPUs ends where one process on the CPU ends.
+
+With mixed precision too, where one rank has an overflow: all leave that step out, and take half the scale.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ hvd.init()
 rank, size = hvd.rank(), hvd.size()
 device = torch.device("cuda", rank)
 STEPS, PASSES = 4, 2
+OVERFLOW_STEP, SCALE = 1, 128.0
 
 
 def make_model() -> torch.nn.Module:
@@ -26,7 +30,7 @@ def batch(step: int, part: int, who: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(5, 6), torch.randn(5, 3)
 
 
-def reference() -> list[torch.Tensor]:
+def reference(left_out: int | None = None) -> list[torch.Tensor]:
     model = make_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for step in range(STEPS):
@@ -35,12 +39,14 @@ def reference() -> list[torch.Tensor]:
             for who in range(size):
                 x, y = batch(step, part, who)
                 ((model(x) - y).square().mean() / size).backward()
-        optimizer.step()
+        if step != left_out:
+            optimizer.step()
     return [p.detach() for p in model.parameters()]
 
 
-def train(options: dict[str, object], scale: float) -> list[torch.Tensor]:
+def train(options: dict[str, object], *, is_mixed: bool = False) -> list[torch.Tensor]:
     model = make_model().to(device)
+    scaler = torch.amp.GradScaler("cuda", init_scale=SCALE, enabled=is_mixed)
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     optimizer = hvd.DistributedOptimizer(
         torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
@@ -52,23 +58,47 @@ def train(options: dict[str, object], scale: float) -> list[torch.Tensor]:
         optimizer.zero_grad()
         for part in range(PASSES):
             x, y = batch(step, part, rank)
-            with torch.autocast("cpu", enabled=False):
-                loss = (model(x.to(device)) - y.to(device)).square().mean()
-            (loss * scale).backward()
-        if scale != 1.0:  # as a GradScaler does it: synchronize, unscale, step
+            with torch.autocast("cuda", enabled=is_mixed):
+                result = model(x.to(device))
+                loss = (result - y.to(device)).square().mean()
+            assert result.dtype == (torch.float16 if is_mixed else torch.float32), result.dtype
+            if is_mixed and step == OVERFLOW_STEP and rank == 0:
+                loss = loss * 1e6
+            scaler.scale(loss).backward()
+        if is_mixed:
             optimizer.synchronize()
-            for parameter in model.parameters():
-                parameter.grad.mul_(1 / scale)
+            scaler.unscale_(optimizer)
             with optimizer.skip_synchronize():
-                optimizer.step()
+                scaler.step(optimizer)
+            scaler.update()
+            wanted = SCALE if step < OVERFLOW_STEP else SCALE / 2
+            assert scaler.get_scale() == wanted, (step, scaler.get_scale())
         else:
             optimizer.step()
     return [p.detach().cpu() for p in model.parameters()]
 
 
 expected = reference()
-for options, scale in (({}, 1.0), ({"groups": 2}, 1.0), ({}, 128.0)):
-    for mine, wanted in zip(train(dict(options), scale), expected, strict=True):
-        assert torch.allclose(mine, wanted, atol=1e-5), (options, scale, mine, wanted)
+for options in ({}, {"groups": 2}):
+    for mine, wanted in zip(train(dict(options)), expected, strict=True):
+        assert torch.allclose(mine, wanted, atol=1e-5), (options, mine, wanted)
+for mine, wanted in zip(train({}, is_mixed=True), reference(OVERFLOW_STEP), strict=True):
+    assert torch.allclose(mine, wanted, atol=1e-2), (mine, wanted)
+
+
+def train_sharded() -> list[torch.Tensor]:
+    model = make_model().to(device)
+    optimizer = hvd.ShardedOptimizer(torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        for part in range(PASSES):
+            x, y = batch(step, part, rank)
+            (model(x.to(device)) - y.to(device)).square().mean().backward()
+        optimizer.step()
+    return [p.detach().cpu() for p in model.parameters()]
+
+
+for mine, wanted in zip(train_sharded(), expected, strict=True):
+    assert torch.allclose(mine, wanted, atol=1e-5), ("sharded", mine, wanted)
 hvd.shutdown()
 print("TRAINING RIGHT", rank)
