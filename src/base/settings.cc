@@ -318,7 +318,9 @@ constexpr Row kGpuRows[] = {
          "Reductions of GPU tensors in levels: NCCL inside hosts, then among members with the same "
          "place in their hosts."),
     text("HOROVOD_CUDA_LIB", "File of the GPU driver, instead of libcuda.so.1."),
-    text("HOROVOD_NCCL_LIB", "File of NCCL, instead of the libnccl.so.2 that is loaded or found."),
+    text("HOROVOD_NCCL_LIB",
+         "File of NCCL, instead of the libnccl.so.2 that is loaded or found, or that of the "
+         "package nvidia-nccl-cu12."),
 };
 
 // Knobs of the original that change nothing here. Scripts that set them keep working, and a typo in

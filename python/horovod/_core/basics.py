@@ -17,6 +17,7 @@ from .communicators import comm_address, gather_sets, is_communicator, ranks_wit
 from .elastic import news
 from .errors import PRECONDITION_ERROR, HorovodInternalError
 from .exchange import find_exchange
+from .packaged_nccl import name_packaged_nccl
 from .process_sets import (
     NOT_INITIALIZED,
     ProcessSet,
@@ -190,6 +191,7 @@ class HorovodBasics:
             requested_mode(os.environ)  # a bad value is an error at start, not in the first step
             if tuning_requested(os.environ):
                 tune_allocator()
+            name_packaged_nccl()
             _start_with(members, sets)
             HorovodBasics.static_process_sets = tuple(sets)
             if news.is_active():
