@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -58,6 +59,57 @@ TEST(CapiRuns, MemoryOfANameThatIsUsedAgainForAnotherRequestIsNoticed) {
     request.input = nullptr;
     EXPECT_EQ(hvd_run(&request, 20000 * kMillisecond), HVD_INVALID_ARGUMENT);
     EXPECT_EQ(hvd_barrier(0, 20000 * kMillisecond), HVD_OK) << hvd_last_error();
+  });
+}
+
+// Requests as a program has them that was compiled when hvd_request ended before `stream`: one
+// behind the other, and nothing of ours behind the last one.
+class OldRequests {
+ public:
+  static constexpr size_t kBytes = offsetof(hvd_request, stream);
+
+  void add(const Call& call) {
+    hvd_request request = call.request();
+    request.struct_size = kBytes;
+    const auto* bytes = reinterpret_cast<const std::byte*>(&request);
+    bytes_.insert(bytes_.end(), bytes, bytes + kBytes);
+    bytes_.shrink_to_fit();
+  }
+  const hvd_request* data() const { return reinterpret_cast<const hvd_request*>(bytes_.data()); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+TEST(CapiRuns, RequestsOfOldCallersEndBeforeTheStream) {
+  run_processes(2, [](RankProcess&) {
+    std::vector<float> alone(6, 1.0f), first(10, 1.0f), second(700, 2.0f), third(3, 3.0f);
+    const Call call = float_allreduce("old", alone);
+    const Call calls[] = {float_allreduce("a", first), float_allreduce("b", second),
+                          float_allreduce("c", third)};
+    OldRequests single, group;
+    single.add(call);
+    for (const Call& one : calls) group.add(one);
+
+    for (int round = 1; round <= 3; ++round) {
+      const float times = static_cast<float>(1 << round);
+      ASSERT_EQ(hvd_run(single.data(), 20000 * kMillisecond), HVD_OK) << hvd_last_error();
+      EXPECT_EQ(alone, std::vector<float>(6, times));
+      ASSERT_EQ(hvd_run_group(group.data(), 3, 20000 * kMillisecond), HVD_OK) << hvd_last_error();
+      EXPECT_EQ(first, std::vector<float>(10, times));
+      EXPECT_EQ(second, std::vector<float>(700, 2 * times));
+      EXPECT_EQ(third, std::vector<float>(3, 3 * times));
+    }
+    hvd_handle handle = 0;
+    ASSERT_EQ(hvd_submit_group(group.data(), 3, &handle), HVD_OK) << hvd_last_error();
+    ASSERT_EQ(hvd_wait(handle, 20000 * kMillisecond), HVD_OK) << hvd_last_error();
+    EXPECT_EQ(hvd_release(handle), HVD_OK);
+    EXPECT_EQ(second, std::vector<float>(700, 32.0f));
+    hvd_prepared* prepared = nullptr;
+    ASSERT_EQ(hvd_prepare(group.data(), 3, &prepared), HVD_OK) << hvd_last_error();
+    ASSERT_EQ(hvd_prepared_run(prepared, 20000 * kMillisecond), HVD_OK) << hvd_last_error();
+    hvd_prepared_free(prepared);
+    EXPECT_EQ(third, std::vector<float>(3, 96.0f));
   });
 }
 
