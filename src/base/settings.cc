@@ -335,7 +335,8 @@ constexpr Row kIgnoredRows[] = {
         "Milliseconds between two cycles of the original; operations are agreed on when they come, "
         "so it never delays one.",
         [](Settings& s, const Value& v) { s.cycle_time_ms = v.decimal; }),
-    flag("HOROVOD_HIERARCHICAL_ALLGATHER", "No effect: levels are chosen from the topology."),
+    flag("HOROVOD_HIERARCHICAL_ALLGATHER",
+         "No effect: NCCL gathers GPU tensors in one step, and a warning says so."),
     flag("HOROVOD_DISABLE_GROUP_FUSION",
          "No effect: a group is one operation, which is never fused with others."),
     on_off("HOROVOD_DISABLE_NVTX_RANGES", "0", "No effect: NVTX is not used."),

@@ -1,5 +1,6 @@
 // stream.h - owners of what the driver hands out: streams, events, memory. Factories and calls need
-// the device's context to be current (Current). Any thread; never blocks, apart from DeviceMemory.
+// the device's context to be current (Current). Any thread; never blocks, apart from what gives out
+// memory, which may take long, or frees it, which waits for the device.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // nccl_calls.h - a work as calls of NCCL. Pure; any thread. What NCCL cannot do in one pass
-// (Adasum, wire types, dtypes it lacks, factors of integers) is not a list of calls: it goes
-// through host memory. Only agreed values decide about that.
+// (Adasum, wire types, dtypes it lacks, factors of integers) is not a list of calls: launch_plan.h
+// puts our kernels around it, else it goes through host memory. Only agreed values decide.
 #pragma once
 
 #include <optional>
