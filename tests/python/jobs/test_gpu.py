@@ -46,10 +46,12 @@ def gpu_job(
 
 
 # What real ranks must not do hangs, or is refused: else the jobs below would prove little.
-@pytest.mark.parametrize(("rules", "launch_us"), [("mismatches", "0"), ("launches", str(3600 * 1_000_000))])
-def test_the_standin_for_nccl_is_strict(rules: str, launch_us: str) -> None:
+@pytest.mark.parametrize(
+    ("rules", "launch_us"), [("mismatches", "0"), ("launches", str(3600 * 1_000_000)), ("events", "0")]
+)
+def test_the_standins_are_strict(rules: str, launch_us: str) -> None:
     ended = run(
-        [sys.executable, str(PROGRAMS / "nccl_rules.py"), rules],
+        [sys.executable, str(PROGRAMS / "standin_rules.py"), rules],
         LIMIT_SECONDS,
         STANDIN_NCCL_LAUNCH_US=launch_us,
         **standin_variables(),

@@ -187,9 +187,10 @@ int cuEventQuery(void* event) {
   return event_of(event)->is_complete() ? 0 : 600;
 }
 int cuEventSynchronize(void* event) {
-  EventPtr& state = event_of(event);
-  if (!state->is_complete()) ++counters().host_blocks;
-  state->wait(state->last_recording());
+  const RecordingPtr recording = event_of(event)->last_recording();
+  if (recording == nullptr) return 0;
+  if (!recording->is_complete()) ++counters().host_blocks;
+  recording->wait();
   return 0;
 }
 int cuEventDestroy_v2(void* event) {

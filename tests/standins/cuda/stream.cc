@@ -16,30 +16,37 @@ std::set<Stream*>& all_streams() {
 
 }  // namespace
 
-uint64_t EventState::begin_recording() {
+void Recording::complete() {
   const std::lock_guard lock(mutex_);
-  return ++recorded_;
-}
-
-void EventState::complete(uint64_t recording) {
-  const std::lock_guard lock(mutex_);
-  if (completed_ < recording) completed_ = recording;
+  is_complete_ = true;
   changed_.notify_all();
 }
 
-void EventState::wait(uint64_t recording) {
+void Recording::wait() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return completed_ >= recording; });
+  changed_.wait(lock, [&] { return is_complete_; });
 }
 
-uint64_t EventState::last_recording() {
+bool Recording::is_complete() {
   const std::lock_guard lock(mutex_);
-  return recorded_;
+  return is_complete_;
+}
+
+RecordingPtr EventState::begin_recording() {
+  auto recording = std::make_shared<Recording>();
+  const std::lock_guard lock(mutex_);
+  last_ = recording;
+  return recording;
+}
+
+RecordingPtr EventState::last_recording() {
+  const std::lock_guard lock(mutex_);
+  return last_;
 }
 
 bool EventState::is_complete() {
-  const std::lock_guard lock(mutex_);
-  return completed_ >= recorded_;
+  const RecordingPtr last = last_recording();
+  return last == nullptr || last->is_complete();
 }
 
 Stream::Stream(int device) : device_(device) {
@@ -91,16 +98,16 @@ void Stream::run() {
 }
 
 void Stream::record(const EventPtr& event) {
-  const uint64_t recording = event->begin_recording();
+  const RecordingPtr recording = event->begin_recording();
   // A stream without work is there already: no thread has to wake up for it.
-  if (knobs().item_delay_us == 0 && is_idle()) return event->complete(recording);
-  enqueue([event, recording] { event->complete(recording); });
+  if (knobs().item_delay_us == 0 && is_idle()) return recording->complete();
+  enqueue([recording] { recording->complete(); });
 }
 
 void Stream::wait_for(const EventPtr& event) {
-  const uint64_t recording = event->last_recording();
-  if (knobs().item_delay_us == 0 && event->is_complete()) return;
-  enqueue([event, recording] { event->wait(recording); });
+  const RecordingPtr recording = event->last_recording();
+  if (recording == nullptr || (knobs().item_delay_us == 0 && recording->is_complete())) return;
+  enqueue([recording] { recording->wait(); });
 }
 
 bool Stream::is_idle() {

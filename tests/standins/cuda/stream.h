@@ -12,19 +12,30 @@
 
 namespace standin {
 
-// How often it was recorded, and the newest recording that its stream has passed.
-class EventState {
+// A place in a stream. Whoever waits for it waits for this one, also when the event is recorded
+// again, on another stream, before it is passed.
+class Recording {
  public:
-  uint64_t begin_recording();
-  void complete(uint64_t recording);
-  void wait(uint64_t recording);
-  uint64_t last_recording();
+  void complete();
+  void wait();
   bool is_complete();
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  uint64_t recorded_ = 0, completed_ = 0;
+  bool is_complete_ = false;
+};
+using RecordingPtr = std::shared_ptr<Recording>;
+
+class EventState {
+ public:
+  RecordingPtr begin_recording();
+  RecordingPtr last_recording();  // null: it was never recorded, and nobody waits for it
+  bool is_complete();
+
+ private:
+  std::mutex mutex_;
+  RecordingPtr last_;
 };
 using EventPtr = std::shared_ptr<EventState>;
 

@@ -1,4 +1,4 @@
-"""The stand-in for NCCL, with both ranks in one process: calls that do not fit together, calls too early."""
+"""The stand-ins are strict: events that are recorded again; ranks of NCCL that call what they must not."""
 
 from __future__ import annotations
 
@@ -125,6 +125,32 @@ def check_late_launches() -> None:
     b.abort()
 
 
+def check_events() -> None:
+    """Record an event again, elsewhere: who waits already waits for what was recorded before."""
+    context, event, order, gate = c.c_void_p(), c.c_void_p(), [], threading.Event()
+    assert cuda.cuDevicePrimaryCtxRetain(c.byref(context), 0) == 0
+    cuda.cuCtxPushCurrent_v2(context)
+    assert cuda.cuEventCreate(c.byref(event), 2) == 0
+    late, waiting, other = c.c_void_p(), c.c_void_p(), c.c_void_p()
+    for stream in (late, waiting, other):
+        assert cuda.cuStreamCreateWithPriority(c.byref(stream), 1, 0) == 0
+    function = c.CFUNCTYPE(None, c.c_void_p)
+    wait, note = function(lambda _: gate.wait()), function(lambda number: order.append(number or 0))
+    cuda.cuLaunchHostFunc(late, wait, None)
+    cuda.cuLaunchHostFunc(late, note, c.c_void_p(1))
+    cuda.cuEventRecord(event, late)
+    cuda.cuStreamWaitEvent(waiting, event, 0)
+    cuda.cuLaunchHostFunc(waiting, note, c.c_void_p(2))
+    cuda.cuEventRecord(event, other)
+    for _ in range(200):  # so long, `waiting` could have gone on
+        cuda.cuLaunchHostFunc(other, note, c.c_void_p(3))
+        cuda.cuStreamSynchronize(other)
+    assert order == [3] * 200, order
+    gate.set()
+    cuda.cuStreamSynchronize(waiting)
+    assert order[200:] == [1, 2], order
+
+
 assert cuda.cuInit(0) == 0
-{"mismatches": check_mismatches, "launches": check_late_launches}[sys.argv[1]]()
+{"mismatches": check_mismatches, "launches": check_late_launches, "events": check_events}[sys.argv[1]]()
 print("RULES KEPT")
