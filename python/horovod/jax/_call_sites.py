@@ -1,8 +1,11 @@
 """A name for every place where a program calls a collective, not only for every place where it is written.
 
-JAX traces a function once and uses the result wherever it is called again: jitted and checkpointed functions,
-bodies of loops, branches. XLA then runs the calls of one program in any order, so they must not share a name.
-Names are told apart in the finished program, in the order of its text, which is the same on all ranks.
+XLA runs the calls of one program in any order, so they must not share a name; programs of one thread are
+started one after the other, so those of different programs may. Names are therefore told apart in the
+finished program: by its own name, and a number in the order of its text, which is the same on all ranks.
+What else a rank has traced is no matter: one that compiles a program again, or for itself alone, finds the
+same names. And JAX traces a function once and uses the result wherever it is called again (jitted and
+checkpointed functions, bodies of loops, branches), which only the finished program shows.
 
 JAX has no public place for that. The one used here is the function that turns a traced program into XLA's
 language; its first two arguments are the same in all releases that were tried.
@@ -18,19 +21,21 @@ from dataclasses import replace
 from typing import Any
 
 from ._primitive import collective_p
+from ._spec import count_names
 
 _logger = logging.getLogger("horovod")
 
 
-def with_own_names(program: Any) -> Any:
-    """Return the program with other names where one of ours is there already; itself if all are different."""
-    return _Walk().program(program)
+def with_own_names(program: Any, module_name: str) -> Any:
+    """Return the program with names of their own for operations that have one of ours; itself without any."""
+    return _Walk(module_name).program(program)
 
 
 class _Walk:
     """One walk through a program and those inside it."""
 
-    def __init__(self) -> None:
+    def __init__(self, module_name: str) -> None:
+        self._module_name = module_name
         self._names: Counter[str] = Counter()
         self._holds: dict[int, bool] = {}  # by identity, which lasts as long as the whole program
 
@@ -50,9 +55,8 @@ class _Walk:
         if _is_ours(line):
             spec = line.params["spec"]
             self._names[spec.name] += 1
-            count = self._names[spec.name]
-            name = spec.name if count == 1 else f"{spec.name}#{count}"
-            return line if count == 1 else line.replace(params={"spec": replace(spec, name=name)})
+            name = f"{spec.name}.{self._module_name}.{self._names[spec.name]}"
+            return line.replace(params={"spec": replace(spec, name=name, is_named_by_us=False)})
         params = {key: self._value(value) for key, value in line.params.items()}
         if params.get("unroll", 1) != 1 and any(map(self._holds_ours_inside, line.params.values())):
             # Copies are made later, where nobody tells them apart.
@@ -100,13 +104,14 @@ def register() -> None:
     except (ImportError, AttributeError):
         _logger.warning(
             "this release of JAX is newer than those that horovod.jax was tried with: call a function that "
-            "contains a collective (jitted, checkpointed, the body of a loop) at most once in a program, or "
-            "give its collectives names"
+            "contains a collective (jitted, checkpointed, the body of a loop) at most once in a program, and "
+            "trace the same programs on every rank; or give collectives names"
         )
+        count_names()
         return
 
     @functools.wraps(lower)
     def lower_with_own_names(module_name: str, jaxpr: Any, *args: Any, **kwargs: Any) -> Any:
-        return lower(module_name, with_own_names(jaxpr), *args, **kwargs)
+        return lower(module_name, with_own_names(jaxpr, module_name), *args, **kwargs)
 
     mlir.lower_jaxpr_to_module = lower_with_own_names

@@ -3,7 +3,8 @@
 It has no effect in JAX's sense: like lax.psum it is a function of what all ranks give it, works wherever
 such functions do (scan, cond, checkpoint, custom derivatives), and programs with it are started by JAX's
 quick path. A result that nobody uses is not computed; all ranks run the same program, so none of them does.
-In XLA it has a side effect: calls are neither merged nor repeated.
+A barrier, which has no result, has an effect. In XLA all have a side effect: calls are neither merged nor
+repeated.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from jax.interpreters import batching, mlir
 from horovod._core import codes
 
 from ._library import HANDLERS, TARGET
-from ._spec import Collective
+from ._spec import Collective, names_are_counted
 
 # jax.extend.core names the class, but importing jax.extend takes longer than all of this package.
 _Primitive = type(jax.lax.add_p)
@@ -45,8 +46,7 @@ def _compiled(spec: Collective) -> Callable[..., list[Any]]:
 
 @collective_p.def_impl
 def _run(*arrays: Any, spec: Collective) -> list[Any]:
-    # JAX starts programs of one thread one after the other, so order is enough; and names that we count
-    # would make a new program of every call.
+    # JAX starts programs of one thread one after the other, so order is enough.
     if spec.is_named_by_us:
         spec = replace(spec, name=None, is_named_by_us=False, in_place=False)
     return _compiled(spec)(*arrays)
@@ -55,15 +55,34 @@ def _run(*arrays: Any, spec: Collective) -> list[Any]:
 # ---- inside
 
 
-@collective_p.def_abstract_eval
-def _results(*arrays: Any, spec: Collective) -> list[Any]:
+_NO_EFFECTS: frozenset[Any] = frozenset()
+
+
+@functools.cache
+def _effects_of_a_call() -> frozenset[Any]:
+    """Return JAX's own mark for calls that are made although nobody uses their results."""
+    result = jax.ShapeDtypeStruct((), jnp.int32)
+    program = jax.make_jaxpr(jax.ffi.ffi_call(TARGET, result, has_side_effect=True))()
+    return frozenset(program.effects)
+
+
+@collective_p.def_effectful_abstract_eval
+def _results(*arrays: Any, spec: Collective) -> tuple[list[Any], frozenset[Any]]:
+    if spec.kind == codes.BARRIER:
+        return [jax.core.ShapedArray((), jnp.int32)], _effects_of_a_call()
+    shapes = [spec.result_shape(array.shape, index) for index, array in enumerate(arrays)]
     return [
-        jax.core.ShapedArray(spec.result_shape(array.shape, index), array.dtype)
-        for index, array in enumerate(arrays)
-    ]
+        jax.core.ShapedArray(shape, array.dtype) for shape, array in zip(shapes, arrays, strict=True)
+    ], _NO_EFFECTS
 
 
 def _lower(ctx: Any, *operands: Any, spec: Collective) -> Any:
+    if spec.is_named_by_us and not names_are_counted():
+        message = (
+            f"{spec.label}: this program reaches XLA by a way that horovod.jax does not know, where "
+            "operations without names cannot be told apart; give this one a name"
+        )
+        raise NotImplementedError(message)
     aliases = {index: index for index in range(len(operands))} if spec.in_place else None
     call = jax.ffi.ffi_lowering(TARGET, has_side_effect=True, operand_output_aliases=aliases)
     attributes = {

@@ -75,32 +75,49 @@ def scattered_rows(rows: int, size: int) -> list[int]:
     return [each + (rank < longer) for rank in range(size)]
 
 
+# Only for releases of JAX in which nobody can tell names apart in the finished program (_call_sites.py).
 _lock = threading.Lock()
-_made: Counter[tuple[str, tuple[int, ...]]] = Counter()
+_made: Counter[tuple[str, tuple[int, ...]]] | None = None
+
+
+def count_names() -> None:
+    """Count calls of this process from now on: names are told apart when they are traced."""
+    global _made  # noqa: PLW0603 - a property of the process
+    _made = Counter()
+
+
+def names_are_counted() -> bool:
+    """Return whether names are told apart when they are traced."""
+    return _made is not None
 
 
 def forget_names() -> None:
     """Count from 1 again: in a world with new ranks, which begin there."""
-    with _lock:
-        _made.clear()
+    if _made is not None:
+        with _lock:
+            _made.clear()
 
 
 def name_in_program(operation: str, arrays: Sequence[Any], process_set: ProcessSet) -> str:
-    """Return a name that no other call of this process has, and that the same call has on every rank.
+    """Return how an operation that the user gave no name is called: by what it works on, and with whom.
 
-    Programs run the independent parts of a graph in any order: only names match them between ranks. The
-    name counts calls on arrays alike among the same ranks, so that what one rank alone traces on other arrays
-    is no matter, nor what the members of a set trace without the other ranks.
+    Calls alike get the same one here. Programs run the independent parts of a graph in any order, and only
+    names match them between ranks: each gets one of its own when its program is finished (_call_sites.py).
     """
-    first = arrays[0]
-    what = f"{first.dtype}[{','.join(map(str, first.shape))}]"
-    if len(arrays) > 1:
-        what = f"{len(arrays)}x{what}..{sum(array.size for array in arrays)}"
-    text = f"{operation}.jax.{what}"
+    text = f"{operation}.jax{_described(arrays)}"
     ranks: tuple[int, ...] = ()
     if process_set.process_set_id != codes.GLOBAL_PROCESS_SET:
         text = f"{text}.set_{process_set.process_set_id}"
         ranks = tuple(process_set.ranks or ())  # ids are used again, for other ranks
+    if _made is None:
+        return text
     with _lock:
         _made[text, ranks] += 1
         return f"{text}.{_made[text, ranks]}"
+
+
+def _described(arrays: Sequence[Any]) -> str:
+    if not arrays:
+        return ""
+    what = f"{arrays[0].dtype}[{','.join(map(str, arrays[0].shape))}]"
+    return f".{what}" if len(arrays) == 1 else f".{len(arrays)}x{what}..{sum(a.size for a in arrays)}"

@@ -16,7 +16,6 @@ from horovod._core.process_sets import ProcessSet, global_process_set, registere
 from . import _eager
 from ._checks import check_place, check_reduction, members
 from ._leaves import as_plain, is_traced, restored
-from ._library import TARGET
 from ._primitive import bind
 from ._spec import Collective, name_in_program
 from .compression import Compression, Compressor
@@ -440,16 +439,11 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
         HorovodInternalError: a lost rank, or no `init`.
 
     """
-    members("barrier", process_set)
-    if not is_traced(()):
-        _native.barrier(registered_id(process_set), None)
+    if is_traced(()):
+        _collective(codes.BARRIER, "barrier", [], None, process_set)
         return
-    call = jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct((), jnp.int32), has_side_effect=True)
-    call(
-        kind=np.int32(codes.BARRIER),
-        process_set=np.int32(registered_id(process_set)),
-        name=name_in_program("barrier", [np.zeros((), np.int32)], process_set),
-    )
+    members("barrier", process_set)
+    _native.barrier(registered_id(process_set), None)
 
 
 def join() -> int:

@@ -9,8 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import assert_same
+from jax._src.interpreters import mlir
 
 import horovod.jax as hvd
+from horovod._core import codes
+from horovod.jax._primitive import collective_p
+from horovod.jax._spec import Collective
 
 
 def total(x):
@@ -208,9 +212,97 @@ def test_calls_that_ranks_reach_in_another_order(rank, size):
         assert_same(second, np.full(3, -1.0 * turn * size))
 
 
+def _names_in(program, *arrays):
+    return re.findall(r'name = "([^"]+)"', program.lower(*arrays).as_text())
+
+
 def _names(process_set):
-    program = jax.jit(lambda x: hvd.allreduce(x, process_set=process_set))
-    return re.findall(r'name = "([^"]+)"', program.lower(jnp.ones((2, 7))).as_text())
+    return _names_in(jax.jit(lambda x: hvd.allreduce(x, process_set=process_set)), jnp.ones((2, 7)))
+
+
+@jax.jit
+def _step(weights, batch):
+    gradient = jax.grad(lambda w: jnp.mean(batch @ w))(weights)
+    return weights - hvd.allreduce(gradient)
+
+
+@pytest.mark.parametrize("few", [7, 3])
+def test_a_rank_that_compiles_again_alone_has_the_same_names(few, rank, size):
+    """The last batch is smaller on one rank, whose gradients have the same shape as ever."""
+    weights, whole = jnp.zeros(2), jnp.ones((8, 2))
+    last = whole[:few] if rank == 0 else whole
+    found = hvd.allgather_object(
+        [_names_in(_step, weights, batch) for batch in (whole, last, whole[: few - 1])]
+    )
+    # Each rank has one name, at any time and whatever it has compiled before.
+    assert len({name for programs in found for names in programs for name in names}) == 1, found
+
+    for batch in (whole, whole, last, whole):
+        weights = _step(weights, batch)
+
+    assert_same(weights, np.full(2, -4.0))
+
+
+def test_a_rank_that_only_looks_at_a_program_has_the_same_names(rank):
+    weights = jnp.zeros(5)
+    if rank == 0:
+        for rows in (3, 4):
+            _names_in(_step, weights, jnp.ones((rows, 5)))
+            jax.eval_shape(_step, weights, jnp.ones((rows + 2, 5)))
+
+    found = hvd.allgather_object(_names_in(_step, weights, jnp.ones((2, 5))))
+
+    assert all(names == found[0] for names in found), found
+    assert_same(_step(weights, jnp.ones((2, 5))), np.full(5, -1.0))
+
+
+def _program_of_one_name(factor):
+    return jax.jit(lambda x: (total(factor * x), total(factor * x + 1)))
+
+
+def test_different_programs_of_one_name_follow_each_other(rank, size):
+    one, other = _program_of_one_name(1), _program_of_one_name(10)
+    assert _names_in(one, jnp.ones(3)) == _names_in(other, jnp.ones(3))
+    results = []
+    for turn in range(20):  # nobody waits in between
+        x = jnp.full(3, 1.0 * (turn + rank))
+        if rank == turn % size:
+            x = jnp.tanh(jnp.ones((200, 200)) @ jnp.ones((200, 200)))[:3, 0] * 0 + x  # late
+        results.append((one(x), other(x)))
+
+    ranks = size * (size - 1) // 2
+    for turn, pairs in enumerate(results):
+        for factor, (first, second) in zip((1, 10), pairs, strict=True):
+            assert_same(first, np.full(3, factor * (turn * size + ranks)))
+            assert_same(second, np.full(3, factor * (turn * size + ranks) + size))
+
+
+def test_barriers_of_a_program_have_names_of_their_own():
+    def turn(x, _):
+        hvd.barrier()
+        return x + 1, None
+
+    @jax.jit
+    def program(x):
+        hvd.barrier()
+        hvd.barrier()
+        return jax.lax.scan(turn, x, None, 3)[0]
+
+    names = _names_in(program, jnp.zeros(2))
+
+    assert len(names) == len(set(names)) == 3, names
+    assert_same(program(jnp.zeros(2)), np.full(2, 3.0))
+
+
+def test_operations_that_nobody_could_tell_apart_are_refused():
+    spec = Collective(codes.ALLREDUCE, "allreduce", 0, 1, 0, name="not numbered", is_named_by_us=True)
+    lower = mlir.lower_jaxpr_to_module
+    program = jax.jit(lambda x: collective_p.bind(x, spec=spec))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mlir, "lower_jaxpr_to_module", lower.__wrapped__)
+        with pytest.raises(NotImplementedError, match="give this one a name"):
+            program.lower(jnp.ones(2))
 
 
 def test_what_members_of_a_set_trace_does_not_change_other_names(rank, size):
