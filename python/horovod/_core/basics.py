@@ -208,8 +208,11 @@ class HorovodBasics:
         resolve_static_sets(sets)
 
     def shutdown(self) -> None:
-        """Stop the core; operations under way fail on every rank."""
-        _native.shutdown()
+        """Stop the core; operations that other ranks wait for fail there.
+
+        What was handed to JAX or MXNet and has not run yet is finished first.
+        """
+        leaving.shut_down()
 
     def is_initialized(self) -> bool:
         """Return whether init was called, and shutdown was not called since."""

@@ -23,6 +23,7 @@ from typing import Any
 
 from horovod._core.basics import basics
 from horovod._core.errors import HorovodInternalError
+from horovod._core.leaving import before
 from horovod._core.process_sets import (
     ProcessSet,
     add_process_set,
@@ -30,7 +31,7 @@ from horovod._core.process_sets import (
     remove_process_set,
 )
 
-from . import _call_sites, _derivatives, _library, elastic
+from . import _call_sites, _derivatives, _library, _work, elastic
 from ._checks import warn_about_distributed
 from .compression import Compression
 from .functions import (
@@ -58,7 +59,8 @@ from .sharded_optimizer import ShardedOptimizer
 
 _library.register()
 _call_sites.register()
-del _call_sites, _derivatives, _library
+before(_work.finish)
+del _call_sites, _derivatives, _library, _work, before
 
 Average = basics.Average
 Sum = basics.Sum

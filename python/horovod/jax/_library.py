@@ -5,6 +5,7 @@ They lie in a library beside that of the core, which must be in the process firs
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 from pathlib import Path
 from typing import Any, Final
@@ -45,3 +46,8 @@ def register() -> None:
     for platform, function in HANDLERS.values():
         capsule = jax.ffi.pycapsule(getattr(library, function))
         jax.ffi.register_ffi_target(TARGET, capsule, platform=platform)
+    library.hvd_jax_abandon.restype = None
+    library.hvd_jax_abandon.argtypes = ()
+    # Runs before JAX's own, which waits for programs, and after that of the core, which does nothing if the
+    # program failed.
+    atexit.register(library.hvd_jax_abandon)

@@ -76,7 +76,17 @@ def _results(*arrays: Any, spec: Collective) -> tuple[list[Any], frozenset[Any]]
     ], _NO_EFFECTS
 
 
+_has_programs = False
+
+
+def has_programs() -> bool:
+    """Return whether this process has compiled a program with a collective."""
+    return _has_programs
+
+
 def _lower(ctx: Any, *operands: Any, spec: Collective) -> Any:
+    global _has_programs  # noqa: PLW0603 - a property of the process
+    _has_programs = True
     if spec.is_named_by_us and not names_are_counted():
         message = (
             f"{spec.label}: this program reaches XLA by a way that horovod.jax does not know, where "

@@ -13,7 +13,7 @@ from horovod._core import _native, codes
 from horovod._core.average import resolve_op
 from horovod._core.process_sets import ProcessSet, global_process_set, registered_id
 
-from . import _eager
+from . import _eager, _work
 from ._checks import check_place, check_reduction, members
 from ._leaves import as_plain, is_traced, restored
 from ._primitive import bind
@@ -449,9 +449,11 @@ def barrier(process_set: ProcessSet = global_process_set) -> None:
 def join() -> int:
     """Say that this rank has no more data, and return the last rank that said so.
 
-    Blocks until all have. Meanwhile this rank takes part in the reductions of the others, with zeros.
+    Blocks until all have; steps that were dispatched are finished first. Meanwhile this rank takes part in
+    the reductions of the others, with zeros.
     """
     if is_traced(()):
         message = "join: call it outside of jit, after the last step of this rank"
         raise ValueError(message)
+    _work.finish()
     return _native.join(None)

@@ -6,11 +6,13 @@ It lies beside the core's library, which is in the process first, so that both a
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import os
 from pathlib import Path
 
 from horovod._core import _native
+from horovod._core.leaving import before
 
 from ._framework import mx
 
@@ -69,5 +71,12 @@ def _open() -> ctypes.CDLL:
     return library
 
 
+def _finish() -> None:
+    """Wait until MXNet's engine has done what was pushed; whoever reads the results sees errors."""
+    with contextlib.suppress(mx.base.MXNetError):
+        mx.nd.waitall()
+
+
 library = _open()
+before(_finish)
 push = library.hvd_mxnet_push

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <thread>
+#include <unordered_set>
 #include <utility>
 
 #include "bindings/jax/completion_pool.h"
@@ -26,11 +28,51 @@ std::string shape_text(const int64_t* shape, size_t ndim) {
 bool keeps_shape(int32_t kind) { return kind == HVD_ALLREDUCE || kind == HVD_BROADCAST; }
 bool takes_tensors(int32_t kind) { return kind != HVD_BARRIER && kind != HVD_JOIN; }
 
+constexpr const char* kEnds = "the process ends";
+
+// Calls with a future. Never destroyed: the core may end one while the process does.
+class UnderWay {
+ public:
+  static UnderWay& instance() {
+    static UnderWay* const the_list = new UnderWay;
+    return *the_list;
+  }
+
+  bool is_abandoned() const { return is_abandoned_.load(std::memory_order_acquire); }
+
+  // False: all were abandoned.
+  bool add(Call& call) {
+    const std::lock_guard lock(mutex_);
+    return !is_abandoned() && calls_.insert(&call).second;
+  }
+
+  // False: this one was abandoned.
+  bool remove(Call& call) {
+    const std::lock_guard lock(mutex_);
+    return calls_.erase(&call) != 0;
+  }
+
+  std::unordered_set<Call*> abandon() {
+    const std::lock_guard lock(mutex_);
+    is_abandoned_.store(true, std::memory_order_release);
+    return std::exchange(calls_, {});
+  }
+
+ private:
+  UnderWay() = default;
+
+  std::mutex mutex_;
+  std::unordered_set<Call*> calls_;
+  std::atomic<bool> is_abandoned_{false};  // publishes nothing else; set under the lock
+};
+
 }  // namespace
 
 // ---- in the handler
 
 Error* Call::run(CallFrame& frame) {
+  // Waiting would drive operations whose buffers XLA no longer keeps.
+  if (UnderWay::instance().is_abandoned()) return make_error(*frame.api, HVD_ABORTED, kEnds);
   Call* const call = new Call(frame);  // deleted here or by complete()
   if (call->status_ == HVD_OK) {
     const hvd_handle handle = call->start();
@@ -101,6 +143,10 @@ Error* Call::leave_to_future(CallFrame& frame, hvd_handle handle) {
     return error;
   }
   frame.future = future_ = arguments.future;
+  if (!UnderWay::instance().add(*this)) {
+    fail_future(make_error(api_, HVD_ABORTED, kEnds));
+    return nullptr;
+  }
   State expected = State::kInHandler;
   if (state_.compare_exchange_strong(expected, State::kHasFuture, std::memory_order_acq_rel)) {
     Driver::instance().drive(handle);  // the call may be gone
@@ -235,17 +281,27 @@ Error* Call::take_error() {
 }
 
 void Call::complete() {
+  if (!UnderWay::instance().remove(*this)) return;  // abandoned
   if (Error* const error = take_error(); error != nullptr) {
-    FutureSetError arguments{sizeof(FutureSetError), nullptr, future_, error};
-    static_cast<void>(api_.future_set_error(&arguments));
-  } else {
-    FutureSetAvailable arguments{sizeof(FutureSetAvailable), nullptr, future_};
-    const Api& api = api_;
-    delete this;  // the rest of the program runs in the next line
-    static_cast<void>(api.future_set_available(&arguments));
+    fail_future(error);
+    delete this;
     return;
   }
-  delete this;
+  FutureSetAvailable arguments{sizeof(FutureSetAvailable), nullptr, future_};
+  const Api& api = api_;
+  delete this;  // the rest of the program runs in the next line
+  static_cast<void>(api.future_set_available(&arguments));
+}
+
+void Call::fail_future(Error* error) const {
+  FutureSetError arguments{sizeof(FutureSetError), nullptr, future_, error};
+  static_cast<void>(api_.future_set_error(&arguments));
+}
+
+void Call::abandon_all() {
+  Driver::instance().stop();
+  for (const Call* const call : UnderWay::instance().abandon())
+    call->fail_future(make_error(call->api_, HVD_ABORTED, kEnds));
 }
 
 }  // namespace hvd::jax

@@ -26,6 +26,11 @@ class Call final : public bindings::Call {
   // result.
   static Error* run_on_gpu(CallFrame& frame);
 
+  // The process is about to end: tells XLA, which would wait for them, that all operations with a
+  // future have failed. The core may still know them, so that nothing of theirs is freed; nobody
+  // drives it any more. Calls that begin later fail at once.
+  static void abandon_all();
+
   const std::string& queue() const override { return queue_; }
 
   // Completes the future and deletes the call. By the pool.
@@ -64,6 +69,7 @@ class Call final : public bindings::Call {
   void fill(Part& part, const Buffer& argument, const Buffer& result, hvd_request& request);
   void refuse(std::string text);
   Error* leave_to_future(CallFrame& frame, hvd_handle handle);
+  void fail_future(Error* error) const;
   Error* take_error();
 
   static void* allocate(void* part, const int64_t* shape, int32_t ndim, size_t bytes);

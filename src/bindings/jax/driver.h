@@ -24,13 +24,18 @@ class Driver {
   // Drives until the operation is complete. 0 is none.
   void drive(hvd_handle handle);
 
+  // Before the process ends: drives nothing any more. Returns when the thread has let go of what it
+  // drove, or after a moment.
+  void stop();
+
  private:
   Driver() = default;
   void run();
 
   std::mutex mutex_;
-  std::condition_variable posted_;
+  std::condition_variable posted_, rested_;
   std::deque<hvd_handle> handles_;
+  bool is_driving_ = false, is_stopped_ = false;
   std::jthread thread_;
 };
 

@@ -32,3 +32,8 @@ extern "C" __attribute__((visibility("default"))) Error* hvd_jax_cpu(CallFrame* 
   if (answer_metadata(*frame) || frame->stage != hvd::jax::kExecute) return nullptr;
   return hvd::jax::Call::run(*frame);
 }
+
+// By Python, when it ends.
+extern "C" __attribute__((visibility("default"))) void hvd_jax_abandon() {
+  hvd::jax::Call::abandon_all();
+}

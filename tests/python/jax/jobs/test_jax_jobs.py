@@ -54,6 +54,87 @@ except jax.errors.JaxRuntimeError as error:
     assert "rank 2 saw the end of rank 1: True" in job.output, job.output
 
 
+# Programs that JAX starts later: it runs small ones at once.
+STEPS = """
+import sys, jax, jax.numpy as jnp
+import horovod.jax as hvd
+from horovod._core import leaving
+hvd.init()
+rank = hvd.rank()
+ones = jnp.ones((400, 400))
+step = jax.jit(lambda x: hvd.allreduce(jnp.tanh(x @ x)) ** 0)
+jax.block_until_ready(step(ones))
+def steps():
+    x = ones
+    for _ in range(10):
+        x = step(x)
+    return x
+"""
+
+
+def test_a_rank_that_leaves_first_finishes_its_steps(tmp_path):
+    job = run_job(
+        tmp_path,
+        2,
+        STEPS
+        + """
+for _ in range(2):
+    x = steps()
+    assert rank == 1 or float(x[0, 0]) == 1.0
+    del x  # dispatched all the same
+    hvd.shutdown()
+    hvd.init()
+kept = steps()
+if rank == 0:
+    print("rank 0 has", float(kept[0, 0]))
+""",
+        limit_seconds=LIMIT_SECONDS,
+        **QUIET,
+    )
+
+    assert job.code == 0, job.output
+    assert "rank 0 has 1.0" in job.output
+
+
+def test_a_rank_that_fails_with_programs_under_way_ends(tmp_path):
+    job = run_job(
+        tmp_path,
+        2,
+        STEPS
+        + """
+lonely = jax.jit(lambda x: [hvd.allreduce(jnp.tanh(x @ x), name=f"nobody else has {i}") for i in range(3)])
+if rank == 1:
+    late = [lonely(ones), lonely(ones)]
+    raise SystemError("rank 1 has had enough")
+hvd.allreduce(ones, name="waits").block_until_ready()
+""",
+        limit_seconds=LIMIT_SECONDS,
+        **QUIET,
+    )
+
+    assert job.code == 1, job.output
+    assert "rank 1 has had enough" in job.output
+    assert "rank 1" in job.output.splitlines()[-1]
+
+
+def test_work_that_never_ends_keeps_no_job(tmp_path):
+    job = run_job(
+        tmp_path,
+        2,
+        STEPS
+        + """
+leaving.LIMIT_SECONDS = 0.5
+late = jax.jit(lambda x: hvd.allreduce(jnp.tanh(x @ x), name=f"only rank {rank} has this"))(ones)
+print("end of the program", flush=True)
+""",
+        limit_seconds=LIMIT_SECONDS,
+        **QUIET,
+    )
+
+    assert job.output.count("end of the program") == 2, job.output
+    assert "operations are still under way" in job.output
+
+
 def test_ranks_of_two_frameworks_work_together(tmp_path):
     job = run_job(
         tmp_path,

@@ -114,6 +114,24 @@ def test_barrier_and_join(rank, size):
         jax.jit(lambda x: (hvd.join(), x)[1])(jnp.ones(2))
 
 
+@pytest.mark.disagreement
+def test_join_comes_after_the_steps_that_were_dispatched(rank, size):
+    step = jax.jit(lambda x: hvd.allreduce(jnp.tanh(x @ x), op=hvd.Sum))  # large, so that JAX starts it later
+    wide = jnp.full((300, 300), 1.0)
+    for _ in range(6):
+        jax.block_until_ready(step(wide))
+
+    ours = [step(wide) for _ in range(6)]
+    alone = [step(wide) for _ in range(2)] if rank == size - 1 else []
+    last = hvd.join()
+
+    assert 0 <= last < size
+    for value in ours:
+        assert_same(value[0, 0], size)
+    for value in alone:
+        assert_same(value[0, 0], 1.0)
+
+
 def test_parameters_and_states(rank):
     key = jax.random.key(rank)
     tree = {

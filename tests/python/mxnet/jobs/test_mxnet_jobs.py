@@ -104,6 +104,32 @@ print("end of the program", flush=True)
     assert ended.output.count("end of the program") == 2
 
 
+def test_a_rank_that_leaves_first_finishes_what_it_has_pushed(tmp_path):
+    ended = run_job(
+        tmp_path,
+        2,
+        BEGIN
+        + """
+def steps():
+    x = mx.nd.ones((300, 300))
+    for i in range(20):
+        x = hvd.allreduce(mx.nd.dot(x, x) * 0 + 1, op=hvd.Sum, name="step")
+    return x
+for _ in range(2):
+    x = steps()
+    assert rank == 1 or x[0, 0].asscalar() == 2.0
+    hvd.shutdown()
+    hvd.init()
+x = steps()
+if rank == 0:
+    print("rank 0 has", x[0, 0].asscalar())
+""",
+    )
+
+    assert ended.code == 0, ended.output
+    assert "rank 0 has 2.0" in ended.output
+
+
 @pytest.mark.parametrize("engine", ["NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice"])
 def test_every_engine_of_mxnet(tmp_path, engine):
     ended = run_job(
