@@ -56,7 +56,7 @@ def check_array(operation: str, array: Any) -> None:
         raise ValueError(message)
 
 
-def check_reduction(operation: str, dtype: Any, op: int) -> None:
+def check_reduction(operation: str, dtype: Any, op: int, *factors: float) -> None:
     """Refuse reductions that the core cannot compute; sums of unsigned numbers are sums of signed ones."""
     if op not in range(len(_NAMES)):
         message = f"{operation}: reduce op {op} is not valid"
@@ -67,6 +67,12 @@ def check_reduction(operation: str, dtype: Any, op: int) -> None:
         raise TypeError(message)
     if name in _MODULAR and op != codes.SUM:
         message = f"{operation}: arrays of {name} support op=Sum alone, got {_NAMES[op]}"
+        raise TypeError(message)
+    if name in _MODULAR and any(factor != 1.0 for factor in factors):
+        message = (
+            f"{operation}: sums of {name} cannot be scaled, got factors {' and '.join(map(str, factors))}; "
+            "scale the result, or convert the array to a float first"
+        )
         raise TypeError(message)
     if name.startswith("complex") and op not in LINEAR_OPS:
         message = f"{operation}: arrays of {name} support op=Sum and op=Average, got {_NAMES[op]}"

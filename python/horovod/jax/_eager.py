@@ -43,9 +43,13 @@ def _view(operation: str, array: Any) -> TensorView:
     host = np.asarray(array)  # of a CPU array: its memory
     if not host.flags.c_contiguous:
         host = np.ascontiguousarray(host)
-    code = _CODES.get(host.dtype.name, codes.UINT8 if host.dtype.itemsize == 1 else None)
+    name = host.dtype.name
+    # Others of one byte per number (int4) are fewer bits in JAX: only a broadcast, which returns the same
+    # bytes, has no need to know.
+    is_bytes = name.startswith("float8") or (operation == "broadcast" and host.dtype.itemsize == 1)
+    code = _CODES.get(name, codes.UINT8 if is_bytes else None)
     if code is None:
-        message = f"{operation}: arrays of {host.dtype.name} are not supported"
+        message = f"{operation}: arrays of {name} are not supported; convert them first"
         raise TypeError(message)
     return TensorView(host.ctypes.data, code, host.shape, (array, host))
 

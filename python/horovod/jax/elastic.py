@@ -31,6 +31,7 @@ from horovod._core.objects import broadcast_object
 from horovod.common.elastic import ObjectState, State, run_fn
 
 from ._spec import forget_names
+from .sharded_optimizer import refuse_shards
 
 __all__ = ["ElasticIndices", "JaxState", "ObjectState", "State", "run"]
 
@@ -76,7 +77,8 @@ class JaxState(VariablesState):
     """The state of a training with JAX: pytrees of arrays, and other objects.
 
     Each argument becomes an attribute. Arrays in it are copied by a commit and travel as such; all else
-    is kept as ObjectState does. Assign new trees, as functions of JAX return them.
+    is kept as ObjectState does. Assign new trees, as functions of JAX return them. The state of a
+    ShardedOptimizer is refused: every rank has another part of it, and one that is lost takes its part along.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -91,7 +93,9 @@ class JaxState(VariablesState):
         self.save()
 
     def _leaves(self) -> tuple[list[Any], Any]:
-        leaves, form = jax.tree_util.tree_flatten({name: getattr(self, name) for name in sorted(self._trees)})
+        trees = {name: getattr(self, name) for name in sorted(self._trees)}
+        refuse_shards("JaxState", trees, "use DistributedOptimizer in elastic training")
+        leaves, form = jax.tree_util.tree_flatten(trees)
         return list(leaves), form
 
     def _read(self) -> list[Any]:

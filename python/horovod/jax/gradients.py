@@ -43,7 +43,8 @@ def value_and_grad(
             factor, and one after it by the size over this factor.
         groups: a number of groups whose gradients travel together.
         process_set: the ranks that take part, all of which must call this.
-        name: what ranks match the operation by; without one they match by order.
+        name: what ranks match the operation by; without one they match by order, inside of
+            jit by its place in the program.
         **options: other options of jax.value_and_grad.
 
     Raises:

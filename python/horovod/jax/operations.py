@@ -62,7 +62,7 @@ def _reduce_leaves(
     plain, restores = [], []
     for leaf in leaves:
         array, restore = as_plain("allreduce", leaf)
-        check_reduction("allreduce", jnp.asarray(leaf).dtype, op)
+        check_reduction("allreduce", jnp.asarray(leaf).dtype, op, prescale, postscale)
         plain.append(array)
         restores.append(restore)
     results: list[Any] = [None] * len(plain)
@@ -103,7 +103,8 @@ def allreduce(
     Arguments:
         tensor: what this rank adds; of one shape and dtype on all ranks.
         average: old form of `op`: True is Average, False is Sum. Not together with `op`.
-        name: what ranks match the operation by; without one they match by order.
+        name: what ranks match the operation by; without one they match by order, inside of
+            jit by its place in the program.
         compression: how floats travel: Compression.none, Compression.fp16 or
             Compression.bf16.
         op: Average (also if None), Sum, Min, Max, Product or Adasum.
@@ -112,8 +113,8 @@ def allreduce(
         process_set: the ranks that take part, all of which must call this.
 
     Raises:
-        ValueError: a dtype or a value that is refused, or a process set that this rank is
-            not in.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+        TypeError: a dtype that is refused.
         HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
             it comes as jax.errors.JaxRuntimeError.
 
@@ -143,7 +144,8 @@ def grouped_allreduce(
     Arguments:
         tensors: a list; as many on every rank. Each is like that of allreduce.
         average: old form of `op`: True is Average, False is Sum. Not together with `op`.
-        name: what ranks match the operation by; without one they match by order.
+        name: what ranks match the operation by; without one they match by order, inside of
+            jit by its place in the program.
         compression: how floats travel: Compression.none, Compression.fp16 or
             Compression.bf16.
         op: Average (also if None), Sum, Min, Max, Product or Adasum.
@@ -152,8 +154,8 @@ def grouped_allreduce(
         process_set: the ranks that take part, all of which must call this.
 
     Raises:
-        ValueError: a dtype or a value that is refused, or a process set that this rank is
-            not in.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+        TypeError: a dtype that is refused.
         HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
             it comes as jax.errors.JaxRuntimeError.
 
@@ -207,7 +209,8 @@ def reducescatter(
         tensor: what this rank adds; of one shape and dtype on all ranks. Needs at least one
             dimension.
         op: Average or Sum.
-        name: what ranks match the operation by; without one they match by order.
+        name: what ranks match the operation by; without one they match by order, inside of
+            jit by its place in the program.
         compression: the dtype in which floats travel and are summed: Compression.none,
             Compression.fp16 or Compression.bf16.
         prescale_factor: multiplies what this rank sends.
@@ -215,8 +218,8 @@ def reducescatter(
         process_set: the ranks that take part, all of which must call this.
 
     Raises:
-        ValueError: a dtype or a value that is refused, or a process set that this rank is
-            not in.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+        TypeError: a dtype that is refused.
         HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
             it comes as jax.errors.JaxRuntimeError.
 
@@ -226,7 +229,7 @@ def reducescatter(
         return tensor
     arrays, restores = _with_rows("reducescatter", leaves)
     for leaf in leaves:
-        check_reduction("reducescatter", jnp.asarray(leaf).dtype, op)
+        check_reduction("reducescatter", jnp.asarray(leaf).dtype, op, prescale_factor, postscale_factor)
     results = _collective(
         codes.REDUCESCATTER,
         "reducescatter",
@@ -253,8 +256,8 @@ def grouped_reducescatter(tensors: Sequence[Any], op: int = codes.AVERAGE, **opt
         **options: name, compression, prescale_factor, postscale_factor, process_set of reducescatter.
 
     Raises:
-        ValueError: a dtype or a value that is refused, or a process set that this rank is
-            not in.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+        TypeError: a dtype that is refused.
         HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
             it comes as jax.errors.JaxRuntimeError.
 
@@ -273,12 +276,13 @@ def allgather(tensor: Any, name: str | None = None, process_set: ProcessSet = gl
 
     Arguments:
         tensor: its rows; the first dimension may differ between ranks, the others not.
-        name: what ranks match the operation by; without one they match by order.
+        name: what ranks match the operation by; without one they match by order, inside of
+            jit by its place in the program.
         process_set: the ranks that take part, all of which must call this.
 
     Raises:
-        ValueError: a dtype or a value that is refused, or a process set that this rank is
-            not in.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+        TypeError: a dtype that is refused.
         HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
             it comes as jax.errors.JaxRuntimeError.
 
@@ -304,12 +308,13 @@ def grouped_allgather(
 
     Arguments:
         tensors: a list; as many on every rank. Each is like that of allgather.
-        name: what ranks match the operation by; without one they match by order.
+        name: what ranks match the operation by; without one they match by order, inside of
+            jit by its place in the program.
         process_set: the ranks that take part, all of which must call this.
 
     Raises:
-        ValueError: a dtype or a value that is refused, or a process set that this rank is
-            not in.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+        TypeError: a dtype that is refused.
         HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
             it comes as jax.errors.JaxRuntimeError.
 
@@ -325,12 +330,13 @@ def broadcast(
     Arguments:
         tensor: what the root sends; of the same shape and dtype on the others.
         root_rank: the rank whose value counts; a global rank, also in a process set.
-        name: what ranks match the operation by; without one they match by order.
+        name: what ranks match the operation by; without one they match by order, inside of
+            jit by its place in the program.
         process_set: the ranks that take part, all of which must call this.
 
     Raises:
-        ValueError: a dtype or a value that is refused, or a process set that this rank is
-            not in.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+        TypeError: a dtype that is refused.
         HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
             it comes as jax.errors.JaxRuntimeError.
 
@@ -371,14 +377,15 @@ def alltoall(
         tensor: rows for the ranks of the set, in rank order.
         splits: how many rows each rank gets, in rank order: one integer per rank of the
             set. None: the same number each.
-        name: what ranks match the operation by; without one they match by order.
+        name: what ranks match the operation by; without one they match by order, inside of
+            jit by its place in the program.
         process_set: the ranks that take part, all of which must call this.
         received_splits: how many rows come from each rank; needed inside of jit with
             `splits`, where shapes must be known.
 
     Raises:
-        ValueError: a dtype or a value that is refused, or a process set that this rank is
-            not in.
+        ValueError: a value that is refused, or a process set that this rank is not in.
+        TypeError: a dtype that is refused.
         HorovodInternalError: ranks that do not fit together, or a lost rank; inside of jit
             it comes as jax.errors.JaxRuntimeError.
 

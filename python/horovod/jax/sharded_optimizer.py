@@ -7,7 +7,7 @@ optimizer (twice the parameters for Adam) is divided by the ranks.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,23 @@ from ._checks import members
 from .compression import Compression, Compressor
 from .operations import allgather, reducescatter
 from .optimizer import _optax
+
+
+class ShardedState(NamedTuple):
+    """The part of an optimizer's state that this rank has; what gives all ranks the root's refuses it."""
+
+    part: Any
+
+
+def refuse_shards(operation: str, tree: Any, hint: str) -> None:
+    """Raise if a pytree holds the state of a ShardedOptimizer."""
+    nodes = jax.tree_util.tree_leaves(tree, is_leaf=lambda node: isinstance(node, ShardedState))
+    if any(isinstance(node, ShardedState) for node in nodes):
+        message = (
+            f"{operation}: every rank has its own part of the state of a ShardedOptimizer, and would get "
+            f"the root's; {hint}"
+        )
+        raise ValueError(message)
 
 
 class _Layout:
@@ -70,7 +87,9 @@ def ShardedOptimizer(  # noqa: N802 - like DistributedOptimizer
     """Return a transformation whose state is this rank's part of that of `optimizer`.
 
     For optimizers that treat every number alike (sgd, adam, adamw, lion, ...): one that looks at whole
-    arrays or at the names of parameters (global norms, masks, lars) would see parts of a long array.
+    arrays or at the names of parameters (global norms, masks, lars) would see parts of a long array. Every
+    rank saves and loads its own state, for as many ranks as there were: broadcast_optimizer_state and
+    elastic.JaxState refuse it.
 
     Arguments:
         optimizer: computes the update from the combined gradients.
@@ -88,12 +107,12 @@ def ShardedOptimizer(  # noqa: N802 - like DistributedOptimizer
     """
     inner = _optax().with_extra_args_support(optimizer)
 
-    def init(params: Any) -> Any:
+    def init(params: Any) -> ShardedState:
         size, rank = _place(process_set)
         layout = _Layout(params, size)
-        return inner.init(layout.part(layout.flat(params), rank))
+        return ShardedState(inner.init(layout.part(layout.flat(params), rank)))
 
-    def update(gradients: Any, state: Any, params: Any = None, **extra: Any) -> Any:
+    def update(gradients: Any, state: ShardedState, params: Any = None, **extra: Any) -> Any:
         size, rank = _place(process_set)
         # That of the state; gradients may have other dtypes than parameters.
         layout = _Layout(gradients if params is None else params, size)
@@ -107,13 +126,13 @@ def ShardedOptimizer(  # noqa: N802 - like DistributedOptimizer
                 )
                 for dtype, flat in mine.items()
             }
-        updates, state = inner.update(mine, state, own, **extra)
+        updates, part = inner.update(mine, state.part, own, **extra)
         if size > 1:
             updates = {
                 dtype: allgather(part, name=names[dtype], process_set=process_set)
                 for dtype, part in updates.items()
             }
-        return layout.unflat(updates), state
+        return layout.unflat(updates), ShardedState(part)
 
     return _optax().GradientTransformationExtraArgs(init, update)
 

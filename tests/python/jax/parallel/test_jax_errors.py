@@ -68,6 +68,25 @@ def test_what_one_rank_can_see_alone(size):
         hvd.allreduce(jnp.ones(2, jnp.float8_e4m3fn))
 
 
+@pytest.mark.parametrize("way", WAYS[:2])
+@pytest.mark.parametrize("operation", [hvd.allreduce, hvd.reducescatter])
+@pytest.mark.parametrize("dtype", ["uint32", "uint64"])
+def test_sums_of_unsigned_numbers_are_not_scaled(way, operation, dtype, size):
+    """The core adds them up as signed ones: half of a large one would be half of a negative one."""
+    large = jnp.full(size, 4_000_000_000, dtype)
+    for factors in ({"prescale_factor": 0.5}, {"postscale_factor": 0.5}):
+        with pytest.raises(TypeError, match=f"sums of {dtype} cannot be scaled"):
+            way(lambda x, factors=factors: operation(x, op=hvd.Sum, **factors), large)
+
+
+@pytest.mark.parametrize("operation", [hvd.allgather, hvd.alltoall])
+def test_numbers_of_less_than_a_byte_are_refused(operation, size):
+    for dtype in (jnp.int4, jnp.uint4):
+        with pytest.raises(TypeError, match="int4 are not supported"):
+            operation(jnp.ones(size, dtype))
+    assert_same(hvd.broadcast(jnp.arange(-3, 4, dtype=jnp.int4), 0), np.arange(-3, 4), "int4")
+
+
 def test_a_set_that_is_not_registered():
     with pytest.raises(ValueError, match="not registered"):
         hvd.allreduce(jnp.ones(2), process_set=hvd.ProcessSet([0]))

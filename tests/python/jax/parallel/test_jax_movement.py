@@ -155,6 +155,16 @@ def test_parameters_and_states(rank):
     assert result["function"] is jax.nn.relu
 
 
+def test_parameters_inside_jit(rank):
+    tree = {"w": jnp.full((2, 3), rank + 1.0), "numpy": np.full(2, rank), "number": rank}
+
+    result = jax.jit(lambda w: hvd.broadcast_parameters({**tree, "w": w}))(tree["w"])
+
+    assert_same(result["w"], np.ones((2, 3)))
+    assert_same(result["numpy"], np.zeros(2))
+    assert_same(result["number"], 0)
+
+
 def test_objects_and_metrics(rank, size):
     assert hvd.broadcast_object({"of": rank}, root_rank=0) == {"of": 0}
     assert hvd.allgather_object(rank) == everybody()

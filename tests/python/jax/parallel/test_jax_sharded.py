@@ -152,3 +152,18 @@ def test_a_tree_without_arrays():
     updates, _ = optimizer.update({"a": None}, optimizer.init({"a": None}))
 
     assert updates == {"a": None}
+
+
+def test_what_would_give_every_rank_the_part_of_the_root_is_refused():
+    optimizer = hvd.ShardedOptimizer(optax.adam(1e-3))
+    state = optimizer.init(_params())
+
+    for tree in (state, {"params": _params(), "state": [state]}):
+        with pytest.raises(ValueError, match="every rank has its own part"):
+            hvd.broadcast_optimizer_state(tree)
+        with pytest.raises(ValueError, match="use DistributedOptimizer in elastic training"):
+            hvd.elastic.JaxState(state=tree)
+    kept = hvd.elastic.JaxState(state=_params())
+    kept.state = state
+    with pytest.raises(ValueError, match="every rank has its own part"):
+        kept.save()
