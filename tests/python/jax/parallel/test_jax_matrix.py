@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import MOVABLE, REDUCIBLE, assert_same, eagerly, in_jit, reduced, value_of
+from cases import MOVABLE, REDUCIBLE, SHAPES, assert_same, eagerly, in_jit, reduced, value_of
 
 import horovod.jax as hvd
 
@@ -85,7 +85,7 @@ def test_sums(way, members, rank):
 
 
 @pytest.mark.parametrize("way", [eagerly, in_jit])
-def test_averages_of_rows(way, members, rank):
+def test_averages(way, members, rank):
     ranks = members.ranks
     if rank not in ranks:
         return
@@ -93,8 +93,36 @@ def test_averages_of_rows(way, members, rank):
     shape = (2 * len(ranks), 3)
     given = {dtype: value_of(rank, shape, dtype) for dtype in floats}
 
-    results = way(lambda arrays: hvd.reducescatter(arrays, process_set=members), given)
+    rows, whole = way(
+        lambda arrays: [reduce(arrays, process_set=members) for reduce in (hvd.reducescatter, hvd.allreduce)],
+        given,
+    )
 
     mine = slice(2 * ranks.index(rank), 2 * ranks.index(rank) + 2)
     for dtype in floats:
-        assert_same(results[dtype], reduced(ranks, shape, dtype, np.mean)[mine], dtype)
+        expected = reduced(ranks, shape, dtype, np.mean)
+        assert_same(rows[dtype], expected[mine], dtype)
+        assert_same(whole[dtype], expected, dtype)
+
+
+EXTREMES = {hvd.Min: np.min, hvd.Max: np.max, hvd.Product: np.prod}
+
+
+@pytest.mark.parametrize("way", [eagerly, in_jit])
+def test_extremes_and_products(way, members, rank):
+    ranks = members.ranks
+    if rank not in ranks:
+        return
+    dtypes = [dtype for dtype in REDUCIBLE if not dtype.startswith("complex")]
+    given = {dtype: [value_of(rank, shape, dtype) for shape in SHAPES] for dtype in dtypes}
+
+    results = way(
+        lambda arrays: {op: hvd.allreduce(arrays, op=op, process_set=members) for op in EXTREMES}, given
+    )
+
+    for dtype in dtypes:
+        for index, shape in enumerate(SHAPES):
+            values = np.stack([np.asarray(value_of(other, shape, "int64")) for other in ranks])
+            for op, how in EXTREMES.items():
+                expected = how(values, axis=0).astype(given[dtype][index].dtype)  # integers wrap around
+                assert_same(results[op][dtype][index], expected, dtype)

@@ -79,20 +79,21 @@ def test_groups_that_scatter(rank, size):
     assert hvd.grouped_reducescatter([]) == []
 
 
-def test_sets_of_some_ranks(rank, process_set):
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sets_of_some_ranks(dtype, rank, process_set):
     if not process_set.included():
         return
     members = process_set.ranks
     count = len(members)
 
-    gathered = hvd.allgather(value_of(rank, (2, 2), "float32"), process_set=process_set)
-    exchanged = hvd.alltoall(mx.nd.full((count,), rank), process_set=process_set)
-    scattered = hvd.reducescatter(value_of(rank, (count, 2), "float32"), hvd.Sum, process_set=process_set)
+    gathered = hvd.allgather(value_of(rank, (2, 2), dtype), process_set=process_set)
+    exchanged = hvd.alltoall(mx.nd.full((count,), rank, dtype=dtype), process_set=process_set)
+    scattered = hvd.reducescatter(value_of(rank, (count, 2), dtype), hvd.Sum, process_set=process_set)
 
-    assert_same(gathered, np.concatenate([numbers_of(other, (2, 2)) for other in members]))
-    assert_same(exchanged, np.array(members))
+    assert_same(gathered, np.concatenate([numbers_of(other, (2, 2)) for other in members]), dtype)
+    assert_same(exchanged, np.array(members), dtype)
     mine = process_set.rank()
-    assert_same(scattered, sum_of(members, (count, 2))[mine : mine + 1])
+    assert_same(scattered, sum_of(members, (count, 2))[mine : mine + 1], dtype)
 
 
 def test_what_blocks_waits_for_what_is_pending(rank, size):

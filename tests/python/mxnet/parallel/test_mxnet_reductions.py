@@ -54,11 +54,18 @@ def test_average_may_be_asked_for_in_the_old_way(rank, size):
         hvd.allreduce(mine, average=True, op=hvd.Sum)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("op", "combine"), [(hvd.Min, np.min), (hvd.Max, np.max), (hvd.Product, np.prod)])
-def test_other_operations(op, combine, rank):
-    result = hvd.allreduce(value_of(rank, (9,), "int64"), op=op)
+def test_other_operations(op, combine, dtype, process_set, rank):
+    for members in (hvd.global_process_set, process_set):
+        if rank not in members.ranks:
+            continue
+        given = [value_of(rank, shape, dtype) for shape in SHAPES]
+        results = [hvd.allreduce(mine, op=op, process_set=members) for mine in given]
 
-    assert_same(result, combine([numbers_of(other, (9,)) for other in everybody()], axis=0))
+        for shape, result in zip(SHAPES, results, strict=True):
+            expected = combine([numbers_of(other, shape) for other in members.ranks], axis=0)
+            assert_same(result, expected.astype(dtype), dtype)  # integers wrap around
 
 
 @pytest.mark.parametrize("dtype", FLOAT_DTYPES)
