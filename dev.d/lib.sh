@@ -46,17 +46,18 @@ older_torch() {
 torch_release() { echo "$TORCH $(torch_venv "$TORCH")"; }
 
 # The Python that the constraints of a framework ask for by a line "# python: 3.12": that of the PATH, or of pyenv. Without such
-# a line it is python3. Fails where there is none.
+# a line it is python3, which may not be newer than a line "# newest python: 3.11" says. Fails where there is none.
 python_of() {
-  local wanted found
+  local wanted newest found
   wanted=$(sed -n 's/^# python: //p' "$ROOT/constraints/$1.txt")
-  for found in "python${wanted:-3}" "${PYENV_ROOT:-$HOME/.pyenv}/versions/${wanted:-3}".*/bin/python3; do
-    if "$found" -c '' 2>/dev/null; then
+  newest=$(sed -n 's/^# newest python: //p' "$ROOT/constraints/$1.txt")
+  for found in "python${wanted:-3}" "${PYENV_ROOT:-$HOME/.pyenv}/versions/${wanted:-${newest:-3}}".*/bin/python3; do
+    if "$found" -c "import sys; sys.exit('%d.%02d' % sys.version_info[:2] > '${newest:-9.99}')" 2>/dev/null; then
       echo "$found"
       return
     fi
   done
-  echo "constraints/$1.txt asks for Python $wanted, which is not here" >&2
+  echo "constraints/$1.txt asks for Python ${wanted:-${newest:-3}}, which is not here" >&2
   return 1
 }
 

@@ -2,7 +2,8 @@
 
 `constraints/NAME.txt` says what is in `.venv-NAME`; the folders of `tests/python/NAME` are suites. An older
 release, or one for another Python (a line `# python: 3.12` in it), is `constraints/NAME-VERSION.txt`: the
-same suites, in `./dev test full` or by name. It is left out, and said, where that Python is not installed.
+same suites, in `./dev test full` or by name. It is left out, and said, where that Python is not installed;
+so is one that works with older Pythons alone (`# newest python: 3.11`).
 
   unit      in one process
   parallel  every rank of a job runs pytest, with 3 ranks; `./dev test full`: with 1, 2 and 3
@@ -12,6 +13,7 @@ same suites, in `./dev test full` or by name. It is left out, and said, where th
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import dataclass
 from functools import partial
@@ -51,8 +53,9 @@ class Framework:
 
     @property
     def has_python(self) -> bool:
-        """Whether there is the Python that it asks for; most ask for none."""
-        if "\n# python: " not in (ROOT / f"constraints/{self.name}.txt").read_text(encoding="utf-8"):
+        """Whether there is the Python that it asks for, or one that is not too new; most ask for none."""
+        text = (ROOT / f"constraints/{self.name}.txt").read_text(encoding="utf-8")
+        if not re.search(r"^# (newest )?python: ", text, re.MULTILINE):
             return True
         command = [str(TOOLS / "call"), "python_of", self.name]
         return subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode == 0  # noqa: S603

@@ -218,7 +218,7 @@ def tensorflow(run: Run) -> list[Step]:
 
 def mixed(run: Run) -> list[Step]:
     """Return jobs whose ranks use different frameworks; PyTorch and JAX are in TensorFlow's environment."""
-    if not run.tensorflow.is_newest:
+    if not run.tensorflow.is_newest or "mxnet" not in {one.name for one in run.frameworks}:
         return []
     needs = "package .venv-mxnet"
     return [pytest("python.mixed", "mixed", needs, venv=run.tensorflow.venv, marks=run.marks)]

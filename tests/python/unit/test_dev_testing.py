@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -207,6 +208,20 @@ def test_the_full_run_holds_every_step_of_the_others():
     others = [one.name for one in plan.frameworks.find()]
     for mode in ("default", "fast", "python", "tensorflow", *others, "asan", "tsan"):
         assert set(names(mode)) <= full, mode
+
+
+@pytest.mark.parametrize("minor", [10, 11, 12])
+def test_frameworks_that_need_an_older_python_are_left_out(minor, tmp_path, monkeypatch):
+    python = tmp_path / "python3"
+    version = f"import sys; sys.version_info = (3, {minor}, 0)"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{version}; exec(sys.argv[1])" "$2"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+
+    found = {name: plan.frameworks.Framework(name).has_python for name in ("mxnet", "jax")}
+
+    assert found == {"mxnet": minor <= 11, "jax": True}
 
 
 def test_the_full_run_also_holds_older_releases_of_pytorch():
