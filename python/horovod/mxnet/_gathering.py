@@ -46,17 +46,14 @@ def allgather(
 ) -> Any:
     """Concatenate the tensors of all ranks along the first dimension, which may differ between ranks.
 
-    The priority has no effect, since the call waits; so it is in all functions of this module.
-
     Arguments:
         tensor: its rows; the first dimension may differ between ranks, the others not.
         name: what ranks match the operation by; without one they match by order.
-        priority: of the operation in MXNet's engine: higher ones run first.
+        priority: without effect, since the call waits.
         process_set: the ranks that take part, all of which must call this.
 
     Raises:
-        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
-            is read.
+        MXNetError: ranks that do not fit together, or a lost rank.
         ValueError: a value that is refused, or a process set that this rank is not in.
 
     """
@@ -78,12 +75,11 @@ def grouped_allgather(
     Arguments:
         tensors: a list; as many on every rank. Each is like that of allgather.
         name: what ranks match the operation by; without one they match by order.
-        priority: of the operation in MXNet's engine: higher ones run first.
+        priority: without effect, since the call waits.
         process_set: the ranks that take part, all of which must call this.
 
     Raises:
-        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
-            is read.
+        MXNetError: ranks that do not fit together, or a lost rank.
         ValueError: a value that is refused, or a process set that this rank is not in.
 
     """
@@ -124,12 +120,11 @@ def alltoall(
         splits: how many rows each rank gets, in rank order: one integer per rank of the
             set. None: the same number each.
         name: what ranks match the operation by; without one they match by order.
-        priority: of the operation in MXNet's engine: higher ones run first.
+        priority: without effect, since the call waits.
         process_set: the ranks that take part, all of which must call this.
 
     Raises:
-        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
-            is read.
+        MXNetError: ranks that do not fit together, or a lost rank.
         ValueError: a value that is refused, or a process set that this rank is not in.
 
     """
@@ -174,14 +169,13 @@ def reducescatter(
             dimension.
         op: Average or Sum.
         name: what ranks match the operation by; without one they match by order.
-        priority: of the operation in MXNet's engine: higher ones run first.
+        priority: without effect, since the call waits.
         process_set: the ranks that take part, all of which must call this.
         prescale_factor: multiplies what this rank sends.
         postscale_factor: multiplies the result.
 
     Raises:
-        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
-            is read.
+        MXNetError: ranks that do not fit together, or a lost rank.
         ValueError: a value that is refused, or a process set that this rank is not in.
 
     """
@@ -208,14 +202,13 @@ def grouped_reducescatter(
         tensors: a list; as many on every rank. Each is like that of reducescatter.
         op: Average or Sum.
         name: what ranks match the operation by; without one they match by order.
-        priority: of the operation in MXNet's engine: higher ones run first.
+        priority: without effect, since the call waits.
         process_set: the ranks that take part, all of which must call this.
         prescale_factor: multiplies what this rank sends.
         postscale_factor: multiplies the result.
 
     Raises:
-        MXNetError: ranks that do not fit together, or a lost rank; raised where the result
-            is read.
+        MXNetError: ranks that do not fit together, or a lost rank.
         ValueError: a value that is refused, or a process set that this rank is not in.
 
     """
