@@ -154,12 +154,23 @@ def _await(running: SparkJob, console: Console, size: int, start_seconds: float,
 
 
 def _check_started(running: SparkJob, console: Console, size: int, start_seconds: float) -> None:
-    """TimeoutException, unless all ranks are ready, or Spark says that they run and none can reach us."""
-    ready = console.ready_ranks()
-    if ready >= size or (ready == 0 and (running.active_tasks() or 0) >= size):
+    """TimeoutException if no task runs. Those of a barrier start together: one that runs stands for all.
+
+    A job that runs is not ended because nobody reaches this host: its output is in the executors' logs.
+    """
+    if console.ready_ranks() > 0:
+        return
+    active = running.active_tasks()
+    if active is None:
+        _LOG.warning(
+            "horovod.spark.run: no rank has reached this host after %g seconds, and Spark does not say "
+            "whether the tasks run; waiting for the end of the job",
+            start_seconds,
+        )
+    if active != 0:
         return
     message = (
-        f"{_TOO_LATE}: {ready} of {size} were ready after {start_seconds:g} "
+        f"{_TOO_LATE}: 0 of {size} were ready after {start_seconds:g} "
         "seconds. Are there enough free slots, and can the executors reach this host?"
     )
     raise TimeoutException(message)

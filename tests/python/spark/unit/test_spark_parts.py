@@ -2,17 +2,19 @@
 
 import importlib
 import io
+from types import SimpleNamespace
 
 import pytest
 from packages import need
 
 import horovod.spark
 from horovod._cluster.failures import Failure
+from horovod.runner.common.util.timeout import TimeoutException
 from horovod.spark import conf
 from horovod.spark._barrier import REFUSAL, join_parts
 from horovod.spark._failure_text import find_failures, find_refusal, from_json, to_json, to_text
 from horovod.spark._frames import Kind, read_frame, write_frame
-from horovod.spark._launch import start_seconds_of
+from horovod.spark._launch import _check_started, start_seconds_of
 from horovod.spark._process import own_folders
 from horovod.spark.task import get_available_devices
 
@@ -125,6 +127,24 @@ def test_start_timeout(monkeypatch):
     monkeypatch.setenv("HOROVOD_SPARK_START_TIMEOUT", "20")
     assert start_seconds_of(None) == 20
     assert start_seconds_of(3) == 3
+
+
+def _check(ready, active):
+    running = SimpleNamespace(active_tasks=lambda: active)
+    console = SimpleNamespace(ready_ranks=lambda: ready)
+    _check_started(running, console, 2, 600.0)
+
+
+@pytest.mark.parametrize(
+    ("ready", "active"), [(2, 2), (2, None), (0, 2), (0, None), (1, 2), (1, None), (0, 1)]
+)
+def test_a_job_that_runs_is_not_ended_because_its_ranks_do_not_reach_the_driver(ready, active):
+    _check(ready, active)
+
+
+def test_a_job_none_of_whose_tasks_runs_is_a_timeout():
+    with pytest.raises(TimeoutException, match="0 of 2 were ready after 600 seconds"):
+        _check(0, 0)
 
 
 @pytest.mark.parametrize(
