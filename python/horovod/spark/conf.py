@@ -1,8 +1,8 @@
 """Settings of Spark about failed tasks, executors and nodes, as pairs of name and value.
 
 Jobs of `horovod.spark.run` are barrier stages, which fail as a whole; programs set these for their own
-stages, and for elastic jobs. The names are those of the original; Spark since 3.1 passes over
-`spark.blacklist.*`, and has the same settings as `spark.excludeOnFailure.*`.
+stages, and for elastic jobs. The constants have the names of the original. Their settings are those of Spark
+since 3.1, which passes over `spark.blacklist.*`.
 """
 
 from __future__ import annotations
@@ -15,66 +15,75 @@ SPARK_CONF_MAX_INT_MINUS_ONE = "2147483646"
 
 SPARK_CONF_ALWAYS_RESTART_FAILED_TASK: Setting = ("spark.task.maxFailures", SPARK_CONF_MAX_INT)
 
-SPARK_CONF_BLACKLIST_DISABLED: Setting = ("spark.blacklist.enabled", "false")
-SPARK_CONF_BLACKLIST_ENABLED: Setting = ("spark.blacklist.enabled", "true")
+SPARK_CONF_BLACKLIST_DISABLED: Setting = ("spark.excludeOnFailure.enabled", "false")
+SPARK_CONF_BLACKLIST_ENABLED: Setting = ("spark.excludeOnFailure.enabled", "true")
 
 # Within a stage: how many failed tasks make an executor, or executors a node, unusable.
 SPARK_CONF_REUSE_FAILED_EXECUTOR: Setting = (
-    "spark.blacklist.stage.maxFailedTasksPerExecutor",
+    "spark.excludeOnFailure.stage.maxFailedTasksPerExecutor",
     SPARK_CONF_MAX_INT,
 )
-SPARK_CONF_DONT_REUSE_FAILED_EXECUTOR: Setting = ("spark.blacklist.stage.maxFailedTasksPerExecutor", "1")
+SPARK_CONF_DONT_REUSE_FAILED_EXECUTOR: Setting = (
+    "spark.excludeOnFailure.stage.maxFailedTasksPerExecutor",
+    "1",
+)
 SPARK_CONF_REUSE_FAILING_NODE: Setting = (
-    "spark.blacklist.stage.maxFailedExecutorsPerNode",
+    "spark.excludeOnFailure.stage.maxFailedExecutorsPerNode",
     SPARK_CONF_MAX_INT_MINUS_ONE,
 )
-SPARK_CONF_DONT_REUSE_FAILING_NODE: Setting = ("spark.blacklist.stage.maxFailedExecutorsPerNode", "1")
+SPARK_CONF_DONT_REUSE_FAILING_NODE: Setting = ("spark.excludeOnFailure.stage.maxFailedExecutorsPerNode", "1")
 
 # How often one task may be tried on an executor, or on a node.
 SPARK_CONF_REUSE_EXECUTOR_ALWAYS_FOR_SAME_TASK: Setting = (
-    "spark.blacklist.task.maxTaskAttemptsPerExecutor",
+    "spark.excludeOnFailure.task.maxTaskAttemptsPerExecutor",
     SPARK_CONF_MAX_INT,
 )
 SPARK_CONF_REUSE_EXECUTOR_ONCE_FOR_SAME_TASK: Setting = (
-    "spark.blacklist.task.maxTaskAttemptsPerExecutor",
+    "spark.excludeOnFailure.task.maxTaskAttemptsPerExecutor",
     "2",
 )
 SPARK_CONF_DONT_REUSE_EXECUTOR_FOR_SAME_TASK: Setting = (
-    "spark.blacklist.task.maxTaskAttemptsPerExecutor",
+    "spark.excludeOnFailure.task.maxTaskAttemptsPerExecutor",
     "1",
 )
 SPARK_CONF_REUSE_NODE_ALWAYS_FOR_SAME_TASK: Setting = (
-    "spark.blacklist.task.maxTaskAttemptsPerNode",
+    "spark.excludeOnFailure.task.maxTaskAttemptsPerNode",
     SPARK_CONF_MAX_INT_MINUS_ONE,
 )
-SPARK_CONF_REUSE_NODE_ONCE_FOR_SAME_TASK: Setting = ("spark.blacklist.task.maxTaskAttemptsPerNode", "2")
-SPARK_CONF_DONT_REUSE_NODE_FOR_SAME_TASK: Setting = ("spark.blacklist.task.maxTaskAttemptsPerNode", "1")
+SPARK_CONF_REUSE_NODE_ONCE_FOR_SAME_TASK: Setting = (
+    "spark.excludeOnFailure.task.maxTaskAttemptsPerNode",
+    "2",
+)
+SPARK_CONF_DONT_REUSE_NODE_FOR_SAME_TASK: Setting = (
+    "spark.excludeOnFailure.task.maxTaskAttemptsPerNode",
+    "1",
+)
 
 # In the whole application.
 SPARK_CONF_REUSE_FAILED_EXECUTOR_IN_APP: Setting = (
-    "spark.blacklist.application.maxFailedTasksPerExecutor",
+    "spark.excludeOnFailure.application.maxFailedTasksPerExecutor",
     SPARK_CONF_MAX_INT,
 )
 SPARK_CONF_DONT_REUSE_FAILED_EXECUTOR_IN_APP: Setting = (
-    "spark.blacklist.application.maxFailedTasksPerExecutor",
+    "spark.excludeOnFailure.application.maxFailedTasksPerExecutor",
     "1",
 )
 SPARK_CONF_REUSE_FAILING_NODE_IN_APP: Setting = (
-    "spark.blacklist.application.maxFailedExecutorsPerNode",
+    "spark.excludeOnFailure.application.maxFailedExecutorsPerNode",
     SPARK_CONF_MAX_INT,
 )
 SPARK_CONF_DONT_REUSE_FAILING_NODE_IN_APP: Setting = (
-    "spark.blacklist.application.maxFailedExecutorsPerNode",
+    "spark.excludeOnFailure.application.maxFailedExecutorsPerNode",
     "1",
 )
 
 SPARK_CONF_DEFAULT_VALUES: dict[str, str] = {
     "spark.task.maxFailures": "4",
-    "spark.blacklist.enabled": "false",
-    "spark.blacklist.stage.maxFailedTasksPerExecutor": "2",
-    "spark.blacklist.stage.maxFailedExecutorsPerNode": "2",
-    "spark.blacklist.task.maxTaskAttemptsPerExecutor": "1",
-    "spark.blacklist.task.maxTaskAttemptsPerNode": "2",
-    "spark.blacklist.application.maxFailedTasksPerExecutor": "2",
-    "spark.blacklist.application.maxFailedExecutorsPerNode": "2",
+    "spark.excludeOnFailure.enabled": "false",
+    "spark.excludeOnFailure.stage.maxFailedTasksPerExecutor": "2",
+    "spark.excludeOnFailure.stage.maxFailedExecutorsPerNode": "2",
+    "spark.excludeOnFailure.task.maxTaskAttemptsPerExecutor": "1",
+    "spark.excludeOnFailure.task.maxTaskAttemptsPerNode": "2",
+    "spark.excludeOnFailure.application.maxFailedTasksPerExecutor": "2",
+    "spark.excludeOnFailure.application.maxFailedExecutorsPerNode": "2",
 }

@@ -97,7 +97,7 @@ def test_settings_of_spark_go_together():
         [conf.SPARK_CONF_ALWAYS_RESTART_FAILED_TASK, conf.SPARK_CONF_REUSE_NODE_ALWAYS_FOR_SAME_TASK]
     )
 
-    assert int(settings["spark.blacklist.task.maxTaskAttemptsPerNode"]) < int(
+    assert int(settings["spark.excludeOnFailure.task.maxTaskAttemptsPerNode"]) < int(
         settings["spark.task.maxFailures"]
     )
     assert set(settings) < set(conf.SPARK_CONF_DEFAULT_VALUES)
