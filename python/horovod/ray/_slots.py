@@ -44,6 +44,21 @@ def _text(resources: Mapping[str, float]) -> str:
     return ", ".join(f"{resources[name]:g} {name}" for name in names) or "nothing"
 
 
+def check_bundles(
+    who: str, count: int, needs: Mapping[str, float], bundles: Sequence[Mapping[str, float]]
+) -> None:
+    """Raise NotEnoughSlotsError if the bundles of a placement group can never hold `count` workers."""
+    room = slots(bundles, needs)
+    if room >= count:
+        return
+    message = (
+        f"{who}: expected room for {count} workers with {_text(dict(needs))} each, "
+        f"the placement group has room for {room}. "
+        f"Its bundles have {'; '.join(_text(one) for one in bundles)}"
+    )
+    raise NotEnoughSlotsError(message)
+
+
 def check_capacity(who: str, count: int, bundle: Mapping[str, float], *, one_per_node: bool = False) -> None:
     """Raise NotEnoughSlotsError if the cluster can never hold `count` bundles."""
     if _can_grow():

@@ -9,7 +9,7 @@ import ray
 from ray.util.placement_group import get_current_placement_group, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from ._slots import check_capacity
+from ._slots import check_bundles, check_capacity
 from .adapter import BaseParams
 from .worker import BaseHorovodWorker
 
@@ -123,6 +123,9 @@ class PGStrategy(BaseStrategy):
         """Start the workers; returns all of them by rank, and one of each node."""
         if self.placement_group is None:
             self._create_group(self.params.bundle, self._num_workers, "PACK")
+        else:
+            bundles = self.placement_group.bundle_specs
+            check_bundles("RayExecutor", self._num_workers, self.params.bundle, bundles)
         # In a group of somebody else any bundle with room will do.
         self.workers = [
             _start_worker(

@@ -64,10 +64,13 @@ def test_slots_that_are_taken_are_waited_for_and_nothing_is_left(cluster):
     assert all(one["state"] == "REMOVED" for one in placement_group_table().values())
 
 
-def test_workers_go_into_the_placement_group_of_the_caller(cluster):
+@pytest.mark.parametrize("size", [{"num_workers": 2}, {"num_hosts": 2, "num_workers_per_host": 1}])
+def test_workers_go_into_the_placement_group_of_the_caller(cluster, size):
     @ray.remote(num_cpus=0)
     def drive():
-        executor = RayExecutor(SETTINGS, num_workers=2)
+        with pytest.raises(NotEnoughSlotsError, match=r"3 workers .* the placement group has room for 2"):
+            RayExecutor(SETTINGS, num_workers=3).start()
+        executor = RayExecutor(SETTINGS, **size)
         executor.start()
         try:
             inside = executor.run(lambda: ray.get_runtime_context().get_placement_group_id())

@@ -9,7 +9,7 @@ import pytest
 
 from horovod.ray import BaseHorovodWorker, ElasticRayExecutor, RayExecutor
 from horovod.ray._elastic_engine import node_hosts
-from horovod.ray._slots import slots
+from horovod.ray._slots import NotEnoughSlotsError, check_bundles, slots
 from horovod.ray.adapter import BaseParams
 from horovod.ray.discovery import hosts_and_slots
 from horovod.ray.elastic_v2 import ElasticParams, TestDiscovery
@@ -23,6 +23,18 @@ def coordinator_of(*nodes):
     for rank, node in enumerate(nodes):
         coordinator.register(f"host-of-{node}", node, rank)
     return coordinator
+
+
+def test_workers_must_fit_into_the_bundles_of_their_group():
+    bundles = [{"CPU": 2.0}, {"CPU": 3.0, "GPU": 1.0}]
+
+    check_bundles("RayExecutor", 2, {"CPU": 2.0, "GPU": 0.0}, bundles)
+    with pytest.raises(
+        NotEnoughSlotsError,
+        match=r"expected room for 3 workers with 2 CPU, 0 GPU each, the placement group has room for 2\. "
+        r"Its bundles have 2 CPU; 3 CPU, 1 GPU",
+    ):
+        check_bundles("RayExecutor", 3, {"CPU": 2.0, "GPU": 0.0}, bundles)
 
 
 @pytest.mark.parametrize(
