@@ -168,8 +168,11 @@ class RayExecutor:
         executable_kwargs: Mapping[str, Any] | None = None,
         extra_env_vars: Mapping[str, str] | None = None,
     ) -> None:
-        """Start the workers. Each makes `executable_cls(*executable_args, **executable_kwargs)`, if given."""
-        adapter = make_adapter(self.settings, self.params)
+        """Start the workers. Each makes `executable_cls(*executable_args, **executable_kwargs)`, if given.
+
+        RuntimeError if they run already. After the loss of a worker it starts them anew.
+        """
+        adapter = self.adapter or make_adapter(self.settings, self.params)
         adapter.start(executable_cls, executable_args, executable_kwargs, extra_env_vars)
         self.adapter = adapter
 

@@ -49,7 +49,8 @@ def test_the_methods(executor):
     assert ray.get(executor.run_remote(os.getenv, ["FROM_THE_TEST"])) == ["yes", "yes"]
     assert executor.run(places) == [(2, 2, 1, [(0, 0, 0), (1, 1, 0)])] * 2
     with pytest.raises(RuntimeError, match="the workers run already"):
-        executor.adapter.start()
+        executor.start()
+    assert executor.run(os.getenv, ["FROM_THE_TEST"]) == ["yes", "yes"]
 
 
 def fail_on_rank_1():
