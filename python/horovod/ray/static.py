@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +44,8 @@ class StaticAdapter(Adapter):
         self.workers: list[Any] = []
         self._variables: dict[str, str] = {}
         self._must_enter = False
+        # What run_remote began, and whether the rank has left its job after that.
+        self._begun: dict[Any, Any] = {}
         self._ended: str | None = None
 
     def _make_strategy(self) -> BaseStrategy:
@@ -112,6 +115,7 @@ class StaticAdapter(Adapter):
         entered = [worker.enter.remote(one) for worker, one in zip(self.workers, assignments, strict=True)]
         ray.get(entered, timeout=self._start_seconds)
         self._must_enter = False
+        self._begun.clear()  # it has ended: a worker does one thing after the other
 
     def _share_gpus(self) -> None:
         """Every worker sees the GPUs of all workers of its node, as hvd.local_rank() counts them."""
@@ -132,8 +136,19 @@ class StaticAdapter(Adapter):
             reason = self._ended or "it was not started, or was shut down"
             message = f"RayExecutor.{what}: there are no workers: {reason}; call start()"
             raise RuntimeError(message)
+        self._look_back()
         if self._must_enter:
             self._enter()
+
+    def _look_back(self) -> None:
+        """Find out whether a rank left its job in what run_remote began, as far as that has ended."""
+        if not self._begun:
+            return
+        ended, _ = ray.wait(list(self._begun), num_returns=len(self._begun), timeout=0, fetch_local=False)
+        for reference in ended:
+            has_left = self._begun.pop(reference)
+            with suppress(ray.exceptions.RayError):  # of a worker that died, which the next call says
+                self._must_enter |= ray.get(has_left, timeout=self._start_seconds)
 
     def _submit(self, what: str, call: Callable[[Any], Any], function: Any) -> list[Any]:
         self._ready(what)
@@ -177,7 +192,14 @@ class StaticAdapter(Adapter):
     ) -> list[Any]:
         """The same without waiting: a reference for each rank."""
         call = Call(fn, tuple(args or ()), dict(kwargs or {}))
-        return self._submit("run_remote", call, fn)
+        references = self._submit("run_remote", call, fn)
+        self._begun.update(
+            {
+                reference: worker.has_left.remote()
+                for reference, worker in zip(references, self.workers, strict=True)
+            }
+        )
+        return references
 
     def execute_single(self, fn: Callable[[Any], Any]) -> Any:
         """Call `fn(executable)` on rank 0."""
@@ -191,3 +213,4 @@ class StaticAdapter(Adapter):
             self.strategy.shutdown()
             self.strategy = None
         self.workers = []
+        self._begun.clear()

@@ -27,6 +27,7 @@ class BaseHorovodWorker:
     """Runs functions as one rank of a job. `executable` is an object of the user that lives as long."""
 
     executable: Any = None
+    _has_left = False
 
     def __init__(self, world_rank: int = 0, world_size: int = 1) -> None:
         """Set what is known before the other workers are."""
@@ -63,6 +64,11 @@ class BaseHorovodWorker:
     def enter(self, assignment: Assignment) -> None:
         """Take part in a job from the next hvd.init() on."""
         enter(assignment)
+        self._has_left = False
+
+    def has_left(self) -> bool:
+        """Whether this rank has left its job, because a call raised."""
+        return self._has_left
 
     def start_executable(
         self,
@@ -78,7 +84,11 @@ class BaseHorovodWorker:
 
     def execute(self, func: Callable[[Any], Any]) -> Any:
         """Call `func(executable)`. If it raises, the job of this rank ends, so that no peer waits."""
-        return call_as_rank(func, self.executable)
+        try:
+            return call_as_rank(func, self.executable)
+        except BaseException:
+            self._has_left = True
+            raise
 
     def set_queue(self, queue: Any) -> None:
         """Where ray_logger.log sends to."""

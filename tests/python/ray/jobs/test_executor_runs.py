@@ -78,6 +78,23 @@ def test_peers_of_a_rank_that_raised_get_an_internal_error(executor):
     assert outcome.workers_are_usable
 
 
+def test_a_rank_that_left_in_a_call_nobody_waited_for_is_taken_in_again(executor):
+    def fail_alone():
+        from horovod._core.basics import basics
+
+        basics.init()
+        if basics.rank() == 1:
+            raise KeyError(1)
+        return "done"
+
+    first, second = executor.run_remote(fail_alone)
+
+    assert ray.get(first) == "done"
+    with pytest.raises(KeyError):
+        ray.get(second)
+    assert executor.run(places)[1][0] == 2
+
+
 def test_a_function_that_cannot_be_pickled_is_named(executor):
     lock = threading.Lock()
 
