@@ -32,7 +32,7 @@ class _Box:
 
 @dataclass
 class LastReport:
-    """The actor, as the driver and the callback hold it. It ends when both are gone."""
+    """The actor, as the driver and the callback hold it. The driver ends it."""
 
     box: Any
 
@@ -49,14 +49,16 @@ class LastReport:
             _logger.warning("the metrics of a report are lost: %s", error)
 
     def metrics(self) -> Any:
-        """The last report, or None; then the actor ends."""
+        """The last report, or None."""
         try:
             return ray.get(self.box.get.remote(), timeout=_SECONDS)
         except ray.exceptions.RayError as error:
             _logger.warning("the metrics of the last report are lost: %s", error)
             return None
-        finally:
-            ray.kill(self.box)
+
+    def close(self) -> None:
+        """End the actor."""
+        ray.kill(self.box)
 
 
 @contextmanager

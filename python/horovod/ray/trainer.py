@@ -79,12 +79,18 @@ class HorovodTrainer(DataParallelTrainer):  # type: ignore[misc]  # Ray has no t
             ray.init()
         count, needs = resources_of(self.scaling_config)
         if count > 0:
-            check_capacity("HorovodTrainer", count, needs)
+            one_per_node = self.scaling_config.placement_strategy == "STRICT_SPREAD"
+            check_capacity("HorovodTrainer", count, needs, one_per_node=one_per_node)
         report = LastReport.create() if count > 0 else None
         if report is None:
             return super().fit()
-        with remember_reports(self.run_config, report):
-            result = super().fit()
-        if result.metrics is None:
-            result.metrics = report.metrics()
+        try:
+            with remember_reports(self.run_config, report):
+                result = super().fit()
+            # Ray's are those of the last report that had a checkpoint.
+            last = report.metrics()
+        finally:
+            report.close()
+        if last is not None:
+            result.metrics = last
         return result

@@ -124,6 +124,11 @@ def test_workers_of_two_nodes_are_grouped_by_node(cluster, second_node, tmp_path
     assert [rank for _, rank in places] == [nodes[:rank].count(nodes[rank]) for rank in range(4)]
 
 
+def _alive_boxes():
+    actors = ray._private.state.actors().values()
+    return [one for one in actors if one["ActorClassName"] == "_Box" and one["State"] != "DEAD"]
+
+
 def test_an_exception_carries_the_workers_traceback(cluster, tmp_path):
     def fail_on_rank_1():
         import torch
@@ -143,6 +148,26 @@ def test_an_exception_carries_the_workers_traceback(cluster, tmp_path):
         trainer.fit()
 
     assert list(raised.value.worker_failures) == [1]
+    wait_until(lambda: not _alive_boxes(), "the actor for the metrics is still there")
+
+
+def test_a_killed_worker_without_retries_ends_the_run(cluster, tmp_path):
+    def die_on_rank_1():
+        import torch
+
+        import horovod.torch as hvd
+
+        hvd.init()
+        if hvd.rank() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        hvd.allreduce(torch.ones(3), name="never")
+
+    trainer = HorovodTrainer(
+        die_on_rank_1, scaling_config=TWO, run_config=RunConfig(storage_path=str(tmp_path))
+    )
+
+    with pytest.raises(TrainingFailedError):
+        trainer.fit()
 
 
 def test_workers_with_another_horovod_are_refused_and_nothing_is_left(cluster, tmp_path):
@@ -167,7 +192,7 @@ def test_workers_with_another_horovod_are_refused_and_nothing_is_left(cluster, t
 
 
 def train_jax(config):
-    """A step of JAX under jit, and metrics without a checkpoint."""
+    """A step of JAX under jit; metrics with a checkpoint, then others without."""
     import jax
     import jax.numpy as jnp
 
@@ -186,7 +211,9 @@ def train_jax(config):
     for _ in range(20):
         weight, loss = step(weight)
         losses.append(float(loss))
-    ray.train.report({"loss": losses[0]})
+    with tempfile.TemporaryDirectory() as folder:
+        kept = Checkpoint.from_directory(folder) if hvd.rank() == 0 else None
+        ray.train.report({"loss": losses[0]}, checkpoint=kept)
     weights = hvd.allgather_object(float(weight))
     ray.train.report(
         {
@@ -250,6 +277,10 @@ def test_more_workers_than_slots_are_refused_at_once(cluster):
 
     with pytest.raises(NotEnoughSlotsError, match="HorovodTrainer: expected room for 50 workers"):
         trainer.fit()
+
+    spread = ScalingConfig(num_workers=2, placement_strategy="STRICT_SPREAD")
+    with pytest.raises(NotEnoughSlotsError, match=r"expected room for 2 nodes with 1 CPU each, .* for 1"):
+        HorovodTrainer(train_torch, scaling_config=spread).fit()
 
 
 def test_a_function_that_cannot_be_pickled_is_named(cluster):
