@@ -14,6 +14,7 @@ from horovod.spark.common._gpus import gpu_of_rank
 from horovod.spark.common._job import TrainingJob, endless
 from horovod.spark.common._run_log import RunFiles
 
+from ._accumulation import GroupedOptimizer
 from ._losses import Loss, combined_loss, loss_functions
 from ._meters import Meters, metric_groups
 from ._packing import load_checkpoint, save_checkpoint, unpack
@@ -67,7 +68,10 @@ def train_minibatch(
     labels: Any,
     sample_weights: Any,
 ) -> tuple[Any, Any]:
-    """Make one step; `train_minibatch_fn` takes the place of this."""
+    """Make one step; `train_minibatch_fn` takes the place of this.
+
+    With backward_passes_per_step the optimizer is a GroupedOptimizer, which zeroes and steps once per group.
+    """
     optimizer.zero_grad()
     outputs = model(*inputs)
     outputs, labels = transform_outputs(outputs, labels)
@@ -108,6 +112,7 @@ class _Training:
         self.groups = metric_groups(job.metrics, len(labels))
         self.step = job.train_minibatch_fn or train_minibatch
         self.model, self.optimizer = self._model_and_optimizer()
+        self.grouped = GroupedOptimizer(self.optimizer, job.backward_passes_per_step)
 
     def _model_and_optimizer(self) -> tuple[Any, Any]:
         model, optimizer = unpack(self.job.packed)
@@ -156,11 +161,12 @@ class _Training:
         self.model.train()
         meters = Meters(self.groups, self.common.label_columns)
         steps = self.common.steps(hvd.size(), round_up=False)
-        for batch in itertools.islice(batches, steps):
+        has_groups = self.job.backward_passes_per_step > 1
+        optimizer = self.grouped if has_groups else self.optimizer
+        for index, batch in enumerate(itertools.islice(batches, steps)):
             inputs, labels, weights = self._prepared(batch)
-            outputs, loss = self.step(
-                self.model, self.optimizer, self._shaped, self.loss, inputs, labels, weights
-            )
+            self.grouped.begin(index, steps)
+            outputs, loss = self.step(self.model, optimizer, self._shaped, self.loss, inputs, labels, weights)
             if self.groups:
                 outputs, labels = self._shaped(outputs, labels)
             meters.add(loss, outputs, labels, len(inputs[0]))

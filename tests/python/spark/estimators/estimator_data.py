@@ -6,11 +6,13 @@ import os
 from unittest import mock
 
 import cloudpickle
+import torch
 from pyspark.ml.linalg import Vectors, VectorUDT
 from pyspark.sql import types as T  # noqa: N812
 
 import horovod
 from horovod.spark.common.backend import Backend
+from horovod.spark.common.datamodule import DataModule
 
 
 def xor_frame(spark, rows=64):
@@ -71,3 +73,40 @@ class ProcessBackend(Backend):
 
     def num_processes(self):
         return self.processes
+
+
+class ThreeBatches(DataModule):
+    """The same three batches in every epoch, so that a test can do the arithmetic itself.
+
+    For validation there is a batch of two rows and one of a single row.
+    """
+
+    FEATURES = ((1.0, 2.0), (3.0, -1.0), (0.5, 4.0))
+    LABELS = ((1.0, 0.0), (2.0, 5.0), (-1.0, 3.0))
+
+    def train_data(self):
+        return [
+            {"x": torch.tensor(x), "y": torch.tensor(y)}
+            for x, y in zip(self.FEATURES, self.LABELS, strict=True)
+        ]
+
+    def val_data(self):
+        return [
+            {"x": torch.tensor([1.0, 2.0]), "y": torch.zeros(2)},
+            {"x": torch.tensor([3.0]), "y": torch.zeros(1)},
+        ]
+
+
+def stepped_weight(groups, lr, *, mean_of):
+    """Return the weight w of w * x after a step of SGD for each group of those batches, from 0 on.
+
+    The loss of a batch is the mean of the squares; a group's is the sum of its losses, divided by `mean_of`.
+    """
+    weight = 0.0
+    for group in groups:
+        gradient = 0.0
+        for index in group:
+            rows = list(zip(ThreeBatches.FEATURES[index], ThreeBatches.LABELS[index], strict=True))
+            gradient += sum(2 * x * (weight * x - y) for x, y in rows) / len(rows)
+        weight -= lr * gradient / mean_of
+    return weight

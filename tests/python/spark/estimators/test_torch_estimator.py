@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from estimator_data import InlineBackend, marking
+from estimator_data import InlineBackend, ThreeBatches, marking, stepped_weight
 from pyspark.ml import Pipeline, PipelineModel
 from pyspark.sql import functions as sql
 
@@ -133,6 +133,45 @@ def test_several_inputs_and_labels_with_weights_a_transformation_and_a_step_of_t
     # 56 rows in batches of 8, twice; x1 is 0 or 1 in the table.
     assert steps.read_text().splitlines() == ["True [(8, 2), (8,), (8,), (8,)] {0.5}"] * 14
     assert model.transform(xor).select("a", "b").distinct().count() == 4
+
+
+@pytest.mark.parametrize("own_step", [False, True])
+def test_gradients_of_several_batches_are_added_before_a_step(spark, store, tmp_path, own_step):
+    """Three batches an epoch in groups of two: a step for two batches, then one for the third."""
+    steps = tmp_path / "steps"
+
+    class Counted(torch.optim.SGD):
+        def step(self, closure=None):
+            with steps.open("a") as file:
+                print("step", file=file)
+            return super().step(closure)
+
+    def step(*arguments):
+        from horovod.spark.torch.remote import train_minibatch
+
+        return train_minibatch(*arguments)
+
+    spark.createDataFrame([(1.0, 1.0)] * 6, ["x", "y"]).write.parquet(store.get_train_data_path())
+    linear = torch.nn.Linear(1, 1, bias=False)
+    torch.nn.init.zeros_(linear.weight)
+
+    model = _estimator(
+        store,
+        data_module=ThreeBatches,
+        model=linear,
+        optimizer=Counted(linear.parameters(), lr=0.01),
+        loss=torch.nn.functional.mse_loss,
+        input_shapes=[[-1, 1]],
+        feature_cols=["x"],
+        batch_size=2,
+        backward_passes_per_step=2,
+        train_minibatch_fn=step if own_step else None,
+        epochs=2,
+    ).fit_on_parquet()
+
+    wanted = stepped_weight([(0, 1), (2,)] * 2, 0.01, mean_of=1)
+    assert steps.read_text().splitlines() == ["step"] * 4
+    assert model.getModel().weight.item() == pytest.approx(wanted, rel=1e-5)
 
 
 def test_a_model_with_vectors_as_outputs_and_integers_as_labels(spark, xor):
