@@ -80,13 +80,15 @@ class StepLog:
     def __init__(self) -> None:
         """Begin with nothing."""
         self._sums: dict[str, list[float]] = {}
+        self.rows = 1
+        """What a value logged without a batch_size counts for: the rows of the batch under way, or 1."""
         self.last: dict[str, float] = {}
 
     def log(self, name: str, value: Any, *args: Any, batch_size: int | None = None, **kwargs: Any) -> None:
         """Take in one value."""
         del args, kwargs
         number = as_float(value.compute() if hasattr(value, "compute") else value)
-        rows = batch_size or 1
+        rows = batch_size or self.rows
         total = self._sums.setdefault(name, [0.0, 0.0])
         total[0] += number * rows
         total[1] += rows

@@ -178,6 +178,10 @@ class TorchEstimator(HorovodEstimator):
                 f"trainer_args {unknown} are not known: the training loop is ours, and has {_TRAINER_ARGS}"
             )
             raise ValueError(message)
+        passes = (self.getTrainerArgs() or {}).get("accumulate_grad_batches", 1)
+        if not isinstance(passes, int) or passes < 1:
+            message = f"trainer_args: accumulate_grad_batches must be a positive number, got {passes!r}"
+            raise ValueError(message)
         if self._given("profiler"):
             _log.warning(
                 "profiler=%r is left out: the training loop is ours, and has none", self.getProfiler()
@@ -197,7 +201,14 @@ class TorchEstimator(HorovodEstimator):
         functions = loss_functions(self.getLoss(), self.getLossConstructors(), len(labels))
         weight = self.getSampleWeightCol()
         return to_lightning_module(
-            model, self.getOptimizer(), functions, self.getLossWeights(), features, labels, weight
+            model,
+            self.getOptimizer(),
+            functions,
+            self.getLossWeights(),
+            features,
+            labels,
+            weight,
+            label_shapes=self.getLabelShapes(),
         )
 
     def _fit_on_prepared_data(
@@ -211,7 +222,9 @@ class TorchEstimator(HorovodEstimator):
     ) -> Any:
         del avg_row_size
         features, labels = self._features(metadata), list(self.getLabelCols())
-        util.check_shape_compatibility(metadata, features, labels, input_shapes=self.getInputShapes())
+        util.check_shape_compatibility(
+            metadata, features, labels, input_shapes=self.getInputShapes(), label_shapes=self.getLabelShapes()
+        )
         run_id = self._run_id()
         module_class = self.getDataModule() or PetastormDataModule
         common = job_of(self, train_rows, val_rows, metadata, run_id, dataset_idx, module_class)

@@ -20,6 +20,7 @@ def to_lightning_module(
     label_cols: Sequence[str],
     sample_weights_col: str | None = None,
     validation: Any = None,
+    label_shapes: Sequence[Sequence[int]] | None = None,
 ) -> Any:
     """Return a LightningModule that calls `model` with the features and adds up the losses of its outputs."""
     del validation
@@ -48,7 +49,7 @@ def to_lightning_module(
         def _step(self, batch: Any, stage: str) -> Any:
             labels = [batch[name].float() for name in label_cols]
             outputs, labels = outputs_and_labels(
-                self(*[batch[name].float() for name in feature_cols]), labels, None
+                self(*[batch[name].float() for name in feature_cols]), labels, label_shapes
             )
             weights = batch[sample_weights_col] if sample_weights_col else None
             value = self._calculate_loss(outputs, labels, weights)

@@ -150,26 +150,36 @@ class _Training:
         outputs, total = [], torch.zeros(2, dtype=torch.float64)
         steps = self.common.steps(hvd.size(), round_up=False)
         for index, raw in enumerate(itertools.islice(batches, steps)):
-            batch = self._prepared(raw)
+            batch = self._begun(raw)
             self._call("on_train_batch_start", batch, index)
             output = self.module.training_step(batch, index)
             loss = output["loss"] if isinstance(output, Mapping) else output
-            self._optimize(loss, index)
-            total += torch.tensor([as_float(loss), 1.0])
+            if loss is None:
+                message = (
+                    f"training_step returned None for batch {index} of epoch {self.trainer.current_epoch}: "
+                    "our loop cannot leave out a batch, for all ranks exchange gradients in each step; "
+                    "return a loss"
+                )
+                raise ValueError(message)
+            self._optimize(loss, is_due=(index + 1) % self._passes() == 0 or index + 1 == steps)
+            rows = self.steps_log.rows
+            total += torch.tensor([rows * as_float(loss), rows], dtype=torch.float64)
             outputs.append(output)
             self._call("on_train_batch_end", output, batch, index)
             self._log_step()
+        self.steps_log.rows = 1
         if _is_overridden(self.module, "training_epoch_end"):
             self.module.training_epoch_end(outputs)
         total = hvd.allreduce(total, op=hvd.Sum, name="estimator.train_loss")
         return (total[0] / total[1]).item()
 
-    def _optimize(self, loss: torch.Tensor, index: int) -> None:
+    def _optimize(self, loss: torch.Tensor, *, is_due: bool) -> None:
+        """Add to the gradients; where a step is due, at the end of a group or an epoch, make it."""
         if self.job.terminate_on_nan and not math.isfinite(as_float(loss)):
             message = f"the loss is {as_float(loss)} in step {self.trainer.global_step} (terminate_on_nan)"
             raise ValueError(message)
-        loss.backward()  # type: ignore[no-untyped-call]
-        if (index + 1) % self._passes():
+        (loss / self._passes()).backward()  # type: ignore[no-untyped-call]  # the mean, as Lightning's
+        if not is_due:
             return
         self._apply(self.job.trainer_args.get("gradient_clip_val"))
         self.optimizer.zero_grad()
@@ -201,11 +211,12 @@ class _Training:
         outputs = []
         with torch.no_grad():
             for index, raw in enumerate(itertools.islice(batches, self.common.val_steps)):
-                batch = self._prepared(raw)
+                batch = self._begun(raw)
                 self._call("on_validation_batch_start", batch, index)
                 output = self.module.validation_step(batch, index)
                 outputs.append(output)
                 self._call("on_validation_batch_end", output, batch, index)
+            self.steps_log.rows = 1
             if _is_overridden(self.module, "validation_epoch_end"):
                 self.module.validation_epoch_end(outputs)
             self._call("on_validation_epoch_end")
@@ -219,6 +230,11 @@ class _Training:
                 scheduled.scheduler.step(float(self.trainer.callback_metrics[scheduled.monitor or "loss"]))
             else:
                 scheduled.scheduler.step()
+
+    def _begun(self, raw: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        """Return the batch of a step; what is logged in the step counts for its rows."""
+        self.steps_log.rows = max((len(values) for values in raw.values()), default=1)
+        return self._prepared(raw)
 
     def _prepared(self, batch: Mapping[str, Any]) -> dict[str, torch.Tensor]:
         moved = {name: torch.as_tensor(values).to(self.device) for name, values in batch.items()}

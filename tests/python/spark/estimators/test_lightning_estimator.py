@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from estimator_data import InlineBackend, ProcessBackend, marking
+from estimator_data import InlineBackend, ProcessBackend, ThreeBatches, marking, stepped_weight
 from packages import need
 
 lightning = need("lightning.pytorch", "spark")
@@ -101,6 +101,58 @@ def test_a_module_is_trained_by_its_own_steps_and_trained_on(store, xor, tmp_pat
     assert state["optimizer"]["param_groups"][0]["lr"] == pytest.approx(0.1 * 0.99**27)
 
 
+class Line(lightning.LightningModule):
+    """One weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(()))
+
+    def forward(self, x):
+        return self.weight * x
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.01)
+
+    def training_step(self, batch, index):
+        return torch.nn.functional.mse_loss(self(batch["x"]), batch["y"])
+
+    def validation_step(self, batch, index):
+        self.log("x", batch["x"].mean())
+
+
+class Skips(Line):
+    """Leaves out a batch, as Lightning allows."""
+
+    def training_step(self, batch, index):
+        return super().training_step(batch, index) if index != 1 else None
+
+
+def _fit_line(spark, store, **options):
+    frame = spark.createDataFrame([(1.0, 1.0)] * 6, ["x", "y"])
+    frame.write.parquet(store.get_train_data_path())
+    frame.write.parquet(store.get_val_data_path())
+    given = {"model": Line(), "data_module": ThreeBatches, "input_shapes": None, "feature_cols": ["x"]}
+    return _estimator(store, batch_size=2, **{**given, **options}).fit_on_parquet()
+
+
+def test_gradients_of_several_batches_and_what_is_logged_are_averaged_as_lightning_does(spark, store):
+    """Three batches an epoch in groups of two: the third has a step of its own, and is halved, too."""
+    model = _fit_line(spark, store, trainer_args={"accumulate_grad_batches": 2}, epochs=2)
+
+    wanted = stepped_weight([(0, 1), (2,)] * 2, 0.01, mean_of=2)
+    assert model.getModel().weight.item() == pytest.approx(wanted, rel=1e-5)
+    # 1.5 of two rows, 3 of one.
+    assert [entry["validation"]["x"] for entry in model.getHistory()] == [2.0, 2.0]
+
+
+def test_a_step_without_a_loss_is_an_error_that_says_why(spark, store):
+    with pytest.raises(
+        ValueError, match="training_step returned None for batch 1 of epoch 0: our loop cannot"
+    ):
+        _fit_line(spark, store, model=Skips(), epochs=1)
+
+
 class Renamed(Xor):
     """Gets its features in a column that the transformation has made; has a loss of NaN in its last step."""
 
@@ -172,11 +224,32 @@ def test_a_plain_module_is_wrapped(store, xor):
     assert model.getHistory()[0]["train"]["train_loss"] < 1
 
 
+def test_labels_of_a_plain_module_get_their_shapes(store, xor):
+    plain = torch.nn.Linear(2, 2)
+
+    def loss(output, label):
+        assert (output.shape, label.shape) == ((8, 2), (8, 2, 1))
+        return torch.nn.functional.mse_loss(output, label[..., 0])
+
+    model = _estimator(
+        store,
+        model=plain,
+        optimizer=torch.optim.SGD(plain.parameters(), lr=0.01),
+        loss=loss,
+        label_cols=["array"],
+        label_shapes=[[-1, 2, 1]],
+        epochs=1,
+    ).fit(xor)
+
+    assert model.getHistory()[0]["train"]["loss"] > 0
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
         ({"loss": bce}, "its own optimizer and loss"),
         ({"trainer_args": {"max_time": 1}}, r"trainer_args \['max_time'\] are not known"),
+        ({"trainer_args": {"accumulate_grad_batches": {0: 2}}}, r"must be a positive number, got \{0: 2\}"),
         ({"model": torch.nn.Linear(2, 1)}, "needs optimizer"),
     ],
 )
