@@ -60,6 +60,13 @@ class RemoteStore:
         """Make a local folder, which is removed at the end of its `with`."""
         return local_output_dir()
 
+    def fetch(self, name: str) -> bytes | None:
+        """Return a file of the run, or None if there is none yet."""
+        filesystem, folder = open_filesystem(self.run_path, self.storage_options)
+        path = f"{folder}/{name}"
+        content: bytes | None = filesystem.cat_file(path) if filesystem.exists(path) else None
+        return content
+
     def sync(self, local_path: str) -> None:
         """Copy a local folder to that of the run."""
         upload(local_path, self.run_path, self.storage_options)

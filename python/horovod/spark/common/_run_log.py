@@ -22,6 +22,11 @@ class RunFiles:
         self._store = store
         self.logs = self._folder / store.logs_subdir
         self.logs.mkdir(exist_ok=True)
+        self._metrics = self.logs / _METRICS_FILE
+        # A run that goes on keeps what was logged before, and counts on from there.
+        earlier = store.fetch(f"{store.logs_subdir}/{_METRICS_FILE}") or b""
+        self._metrics.write_bytes(earlier)
+        self._first_epoch = len(earlier.splitlines())
 
     @staticmethod
     @contextmanager
@@ -34,10 +39,11 @@ class RunFiles:
             yield RunFiles(folder, store)
 
     def epoch(self, metrics: dict[str, Any], checkpoint: bytes) -> None:
-        """Keep the state after an epoch, and a line of its metrics."""
+        """Keep the state after an epoch of this fit, and a line of its metrics."""
         (self._folder / self._store.checkpoint_filename).write_bytes(checkpoint)
-        with (self.logs / _METRICS_FILE).open("a") as file:
-            file.write(json.dumps(metrics) + "\n")
+        line = {**metrics, "epoch": self._first_epoch + metrics["epoch"]}
+        with self._metrics.open("a") as file:
+            file.write(json.dumps(line) + "\n")
         self.sync()
 
     def write(self, name: str, content: bytes) -> None:

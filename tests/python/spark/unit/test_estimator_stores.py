@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import pytest
 
+from horovod.spark.common._run_log import RunFiles
 from horovod.spark.common.store import DBFSLocalStore, FilesystemStore, HDFSStore, LocalStore, Store
 
 
@@ -62,6 +64,21 @@ def test_a_run_is_copied_to_the_store_and_found_there(tmp_path):
     ]
     assert store.get_checkpoints("other") == []
     assert remote.train_data_path.endswith("intermediate_train_data.1")
+
+
+@pytest.mark.parametrize("prefix", ["{}", "memory://logs/{}"])
+def test_the_log_of_a_run_that_goes_on_is_kept_and_counted_on(tmp_path, prefix):
+    store = Store.create(prefix.format(tmp_path))
+
+    for losses in ([3.0, 2.0], [1.0]):
+        with RunFiles.on_rank(0, store.to_remote("run", None)) as files:
+            for epoch, loss in enumerate(losses):
+                files.epoch({"epoch": epoch, "loss": loss}, b"state")
+
+    lines = store.read(f"{store.get_logs_path('run')}/metrics.jsonl").splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"epoch": epoch, "loss": loss} for epoch, loss in enumerate([3.0, 2.0, 1.0])
+    ]
 
 
 def test_anything_that_fsspec_opens_is_a_store():
