@@ -99,10 +99,10 @@ class ParquetDataModule(DataModule):
 
     def __enter__(self: _Parquet) -> _Parquet:  # noqa: PYI019 - Python 3.10 has no Self
         """Read the footers, which say which rows are this rank's."""
-        self._train = self._loader(self.train_dir, self._reading(self.train_batch_size, train=True))
+        self._train = self._loader(self.train_dir, train=True)
         self._val: ShardLoader | None = None
         if self.has_val and self.val_dir:
-            self._val = self._loader(self.val_dir, self._reading(self.val_batch_size, train=False))
+            self._val = self._loader(self.val_dir, train=False)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -127,10 +127,11 @@ class ParquetDataModule(DataModule):
         """Turn a batch of arrays into what the framework wants."""
         return batch
 
-    def _loader(self, folder: str, reading: Reading) -> ShardLoader:
+    def _loader(self, folder: str, *, train: bool) -> ShardLoader:
+        reading = self._reading(self.train_batch_size if train else self.val_batch_size, train=train)
         summary = summarize(folder, self.storage_options)
         slices = rows_of_rank(summary.groups, self.cur_shard, self.shard_count)
-        workers = self.options.get("train_reader_num_workers") or 2
+        workers = self.options.get(f"{'train' if train else 'val'}_reader_num_workers") or 2
         shard = Shard(summary.filesystem, tuple(slices), self._plan(summary.schema.names), workers > 1)
         row_bytes = max(summary.byte_count // max(summary.row_count, 1), 1)
         limit = max(_BUFFER_BYTES // row_bytes, reading.batch_size)

@@ -16,7 +16,7 @@ from horovod.spark.common._run_log import RunFiles
 from horovod.spark.common.datamodule import DataModule
 
 from . import _packing
-from ._devices import choose_devices
+from ._devices import choose_devices, device_scope
 from ._flavor import Flavor
 
 OPTIMIZER_SUFFIX = ".optimizer.npz"
@@ -59,7 +59,8 @@ def train(job: KerasJob) -> Trained | None:
         keras.backend.set_floatx(job.floatx)
         if job.common.random_seed is not None:
             keras.utils.set_random_seed(job.common.random_seed)
-        return _train(job, keras, hvd)
+        with device_scope(keras, job.flavor, use_gpu=job.common.use_gpu):
+            return _train(job, keras, hvd)
     finally:
         hvd.shutdown()
 

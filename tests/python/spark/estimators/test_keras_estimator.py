@@ -131,6 +131,7 @@ def test_several_inputs_labels_weights_a_transformation_and_a_custom_loss(store,
         label_cols=["y", "z"],
         sample_weight_col="weight",
         transformation_fn=far_away,
+        use_gpu=False,
         epochs=1,
     )
 

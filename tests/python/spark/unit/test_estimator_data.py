@@ -74,6 +74,12 @@ def test_ways_to_read_give_the_same_rows(table, options):
     assert np.concatenate(_ids(table, 10, train_batch_size=100, **options)).tolist() == expected.tolist()
 
 
+def test_training_and_validation_have_decoders_of_their_own(table):
+    with ParquetDataModule(table, table, train_reader_num_workers=1, val_reader_num_workers=3) as data:
+        assert not data._train._shard.use_threads
+        assert data._val._shard.use_threads
+
+
 def test_validation_is_one_pass_with_its_last_rows(table):
     with ParquetDataModule(table, table, val_batch_size=300) as data:
         for _ in range(2):
