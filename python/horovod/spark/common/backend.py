@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from horovod.spark._session import find_session
+
 _DEVICES_VARIABLE = "CUDA_VISIBLE_DEVICES"
 
 
@@ -28,18 +30,8 @@ class Backend(ABC):
 
 
 def default_parallelism() -> int:
-    """Return how many tasks Spark runs at a time, as far as the session says it."""
-    from pyspark.sql import SparkSession  # noqa: PLC0415 - imported where it is used
-
-    session = SparkSession.getActiveSession()
-    if session is None:
-        message = "no active SparkSession: make one first, or give num_proc"
-        raise RuntimeError(message)
-    try:
-        return int(session.sparkContext.defaultParallelism)
-    except Exception as error:  # Spark Connect has no SparkContext, and an exception of its own for it
-        message = "the number of processes cannot be found through Spark Connect: give num_proc"
-        raise RuntimeError(message) from error
+    """Return how many tasks Spark runs by default, also through Spark Connect."""
+    return find_session().parallelism()
 
 
 class SparkBackend(Backend):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import fsspec
+import pytest
 import torch
 from estimator_data import ProcessBackend
 from viewed_files import ROOT_VARIABLE, URL, ViewedFiles, mount
@@ -13,17 +14,22 @@ from horovod.spark.common.store import FilesystemStore, Store
 from horovod.spark.torch import TorchEstimator
 
 
-def test_a_fit_of_two_ranks_reads_and_writes_through_fsspec(spark, xor, tmp_path, monkeypatch):
-    root = tmp_path / "remote"
-    packages = mount(spark, root)
-    monkeypatch.setenv(ROOT_VARIABLE, str(root))
+@pytest.fixture
+def root(spark, tmp_path, monkeypatch):
+    """The folder of the file system."""
+    folder = tmp_path / "remote"
+    packages = mount(spark, folder)
+    monkeypatch.setenv(ROOT_VARIABLE, str(folder))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(packages), os.environ["PYTHONPATH"]]))
     fsspec.register_implementation("viewfs", ViewedFiles, clobber=True)
-    store = Store.create(f"{URL}/data/experiment")
+    return folder
+
+
+def _estimator(store, backend):
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
-    estimator = TorchEstimator(
-        backend=ProcessBackend(2),
+    return TorchEstimator(
+        backend=backend,
         store=store,
         model=model,
         optimizer=torch.optim.Adam(model.parameters(), lr=0.05),
@@ -40,7 +46,11 @@ def test_a_fit_of_two_ranks_reads_and_writes_through_fsspec(spark, xor, tmp_path
         partitions_per_process=2,
     )
 
-    trained = estimator.fit(xor)
+
+def test_a_fit_of_two_ranks_reads_and_writes_through_fsspec(xor, root):
+    store = Store.create(f"{URL}/data/experiment")
+
+    trained = _estimator(store, ProcessBackend(2)).fit(xor)
 
     assert type(store) is FilesystemStore
     readers = {int(path.name) for path in (root / "readers").iterdir()}
@@ -55,3 +65,17 @@ def test_a_fit_of_two_ranks_reads_and_writes_through_fsspec(spark, xor, tmp_path
     assert losses[-1] < losses[0] / 2
     rows = trained.transform(xor).select("y", "y__output").collect()
     assert [round(row.y__output) for row in rows] == [row.y for row in rows]
+
+
+class Elsewhere(ProcessBackend):
+    """Its processes have another folder under the name of the store, as if it were of their own machine."""
+
+    def run(self, fn, args=(), kwargs=None, env=None):
+        return super().run(fn, args, kwargs, {**(env or {}), ROOT_VARIABLE: "/nowhere"})
+
+
+def test_a_store_that_ranks_cannot_read_is_named_by_them(xor, root):
+    store = Store.create(f"{URL}/data/experiment")
+
+    with pytest.raises(RuntimeError, match=rf"rank \d on \S+ cannot read the store's data at {URL}/data/exp"):
+        _estimator(store, Elsewhere(2)).fit(xor)

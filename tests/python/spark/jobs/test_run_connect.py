@@ -16,6 +16,7 @@ import json
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.remote("local[2]").getOrCreate()
 import horovod.spark
+from horovod.spark.common.backend import SparkBackend
 
 def place():
     from horovod._core.basics import HorovodBasics
@@ -33,7 +34,8 @@ def error(function, **options):
     except Exception as error:
         return str(error)
 
-print(json.dumps([horovod.spark.run(place), error(fail, num_proc=1), error(place, num_proc=3)]))
+errors = [error(fail, num_proc=1), error(place, num_proc=3)]
+print(json.dumps([horovod.spark.run(place), *errors, SparkBackend().num_processes()]))
 spark.stop()
 """
 
@@ -53,8 +55,9 @@ def test_connect(tmp_path):
 
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
-    places, cause, refusal = json.loads(next(line for line in lines if line.startswith("[[[")))
+    places, cause, refusal, processes = json.loads(next(line for line in lines if line.startswith("[[[")))
     assert places == [[0, 2, 2], [1, 2, 2]]
+    assert processes == 2
     assert {"[0]<stdout>:hello", "[1]<stdout>:hello"} <= set(lines)
     assert "rank 0 on host" in cause
     assert "KeyError: 'the cause'" in cause
