@@ -295,7 +295,7 @@ constexpr Row kPythonRows[] = {
     text("HOROVOD_SPARK_PYTHONPATH",
          "Folders that workers of a Spark job look in first for modules, separated by colons."),
     text("HOROVOD_SPARK_WORK_DIR",
-         "Folder that workers of a Spark job run in; unset: one that is made for each."),
+         "Folder that workers of a Spark job run in; unset: that of their tasks."),
     text("HOROVOD_SPARK_DEVICES", "GPUs that Spark has given to a task; set by `horovod.spark`."),
     text("HOROVOD_SPARK_USE_LOCAL_RANK_GPU_INDEX",
          "Not 0: estimators train on the GPU of the local rank, whatever Spark has given."),
