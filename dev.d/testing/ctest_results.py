@@ -1,8 +1,9 @@
 """Reads what one ctest run left: ctest.xml says how each entry ended, ENTRY.xml how its single tests did.
 
-An entry that failed without saying which test (a crash, its time limit, a leak at exit) is one failure.
-Each failure is shown with the end of its output: between "[ RUN" and "[  FAILED" of GoogleTest, up to
-where it stopped for a test that never ended, and the end of the output of other programs.
+ENTRY.said is what a program wants to be shown also when all is well. An entry that failed without saying
+which test (a crash, its time limit, a leak at exit) is one failure. Each failure is shown with the end of
+its output: between "[ RUN" and "[  FAILED" of GoogleTest, up to where it stopped for a test that never
+ended, and the end of the output of other programs.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ def read(step: Step, ended: Ended, results: Path, title: str, *, may_be_empty: b
     except ET.ParseError as error:
         return _broken(title, f"ctest.xml: {error}", log)
     reasons = dict(_reasons(log))
+    outcome.remarks = [path.read_text().strip() for path in sorted(results.glob("*.said"))]
     for entry in entries:
         name, status = entry.get("name", ""), entry.get("status", "")
         bad = _count(entry, results / f"{name.replace('/', '-')}.xml", outcome)

@@ -49,6 +49,7 @@ def ctest(
     pattern: str = "",
     cores: float = CORES,
     is_alone: bool = False,
+    limit_seconds: int = 4 * 3600,
     **environment: str,
 ) -> Step:
     """Run the suites of a build that have one of the labels, and none of those of `without`."""
@@ -64,7 +65,7 @@ def ctest(
         needs,
         cores=cores,
         is_alone=is_alone,
-        limit_seconds=4 * 3600,  # each suite has a limit of its own
+        limit_seconds=limit_seconds,  # each suite has a limit of its own
         environment=environment,
         read=partial(ctest_results.read, results=results, title=name, may_be_empty=bool(pattern)),
     )

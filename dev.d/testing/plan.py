@@ -22,6 +22,7 @@ PACKAGE_TARGETS = ("horovod", "horovodrun", "hvd_python", "hvd_tensorflow", "hvd
 STANDINS = ("cuda_standin", "nccl_standin")  # jobs on GPUs need them
 QUICK = "not soak and not slow"
 FIRST_MINOR_WITH_KERAS_3 = 16
+FUZZ_LIMIT_SECONDS = 14 * 3600  # an hour and a third for each target, also on one core
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,12 +240,12 @@ def oldest_tensorflow(one: TensorFlow) -> list[Step]:
 def sanitizers(run: Run) -> list[Step]:
     """Return what ASan with UBSan, TSan and libFuzzer look at. TSan sees ranks only if they are threads."""
     suite = partial(ctest, pattern=run.pattern, without="soak|slow")
-    seconds = "300" if run.is_full else "15"
+    fuzz = {"HVD_FUZZ_SECONDS": "3600", "HVD_FUZZ_KEEP": "1"} if run.is_full else {"HVD_FUZZ_SECONDS": "15"}
     return [
         suite("asan.process", "process", preset="asan", needs=("build asan",), cores=1),
         suite("asan", "unit|conformance", preset="asan", needs=("build asan",)),
         suite("tsan", "unit|conformance", preset="tsan", needs=("build tsan",)),
-        suite("fuzz", "fuzz", preset="fuzz", needs=("build fuzz",), HVD_FUZZ_SECONDS=seconds),
+        suite("fuzz", "fuzz", preset="fuzz", needs=("build fuzz",), limit_seconds=FUZZ_LIMIT_SECONDS, **fuzz),
     ]
 
 

@@ -65,6 +65,8 @@ class Account:
         outcome = step.read(step, ended)
         counts = outcome.note or f"{outcome.passed} passed, {outcome.failed} failed"
         say(f"  {step.name:<46} {counts}   {span(ended.seconds)}")
+        for remark in outcome.remarks:
+            say(f"    {remark}")
         self.total.passed += outcome.passed
         self.total.failed += outcome.failed
         self.total.skipped += outcome.skipped

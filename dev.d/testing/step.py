@@ -30,6 +30,7 @@ class Outcome:
     failures: list[str] = field(default_factory=list)  # each with its title and last lines
     case_seconds: dict[str, float] = field(default_factory=dict)  # of single tests
     note: str = ""  # in place of the counts
+    remarks: list[str] = field(default_factory=list)  # shown beneath them
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -120,6 +121,54 @@ def test_single_tests_of_googletest_are_counted(tmp_path):
     assert (outcome.passed, outcome.failed, outcome.skipped) == (1, 1, 1)
     assert outcome.failures[0].splitlines()[::2] == ["release Plan.Bad", "    | why"]
     assert outcome.case_seconds["Plan.Good"] == 3
+
+
+def test_what_a_program_wants_to_be_shown_is_shown_also_when_all_is_well(tmp_path):
+    write_ctest(tmp_path, [("a_fuzz", "run", "")])
+    (tmp_path / "a_fuzz.said").write_text("a_fuzz: 12 runs\n")
+
+    assert read_ctest(tmp_path).remarks == ["a_fuzz: 12 runs"]
+
+
+FUZZER = """#!/bin/sh
+case $1 in
+-merge=1) touch "$4/one-that-reaches-more" ;;
+*) echo "#9 NEW    cov: 7 ft: 8 corp: 1/1b"; echo "#99 DONE   cov: 81 ft: 321 corp: 2/2b"
+   echo "stat::number_of_executed_units: 99" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_fuzz_target_says_what_it_reached_and_in_a_full_run_keeps_what_it_found(tmp_path, keeps):
+    program, corpus = tmp_path / "a_fuzz", tmp_path / "corpus"
+    program.write_text(FUZZER)
+    program.chmod(0o755)
+    corpus.mkdir()
+    (corpus / "seed").touch()
+    settings = {
+        "HVD_FUZZ_SECONDS": "3600",
+        "HVD_FUZZ_KEEP": str(int(keeps)),
+        "HVD_TEST_RESULTS": str(tmp_path),
+    }
+
+    script = str(ROOT / "tests/fuzz/run")
+    subprocess.run([script, program, tmp_path / "found", corpus], check=True, env={**os.environ, **settings})
+
+    kept = ", 1 inputs new in a corpus of 2" if keeps else ""
+    line = f"a_fuzz: 99 runs in 3600 s, coverage 81, features 321, findings 0{kept}\n"
+    assert (tmp_path / "a_fuzz.said").read_text() == line
+
+
+def test_a_full_run_fuzzes_each_target_for_an_hour_and_has_the_time_for_it():
+    tensorflow = plan.TensorFlow("2.21.0", is_newest=True)
+    step = next(
+        one for one in plan.sanitizers(plan.Run("full", "", tensorflow, None, ())) if one.name == "test fuzz"
+    )
+    targets = list((ROOT / "tests/fuzz").glob("*_fuzz.cc"))
+
+    assert step.environment == {"HVD_FUZZ_SECONDS": "3600", "HVD_FUZZ_KEEP": "1"}
+    assert step.limit_seconds >= len(targets) * 4800, "on one core"
 
 
 def test_a_program_that_crashes_or_hangs_is_a_failure_that_names_the_test(tmp_path):
