@@ -7,7 +7,7 @@
 
 #include "base/parse.h"
 #include "base/text.h"
-#include "bootstrap/signed_store.h"
+#include "bootstrap/sealed_store.h"
 
 namespace hvd::bootstrap {
 namespace {
@@ -128,9 +128,9 @@ Result<Roster> gather_as_rank0(const Member& self, store::Store& store, const Na
 
 }  // namespace
 
-Result<Roster> gather(Member self, store::Store& unsigned_store, const net::Key& key,
-                      uint64_t epoch, Deadline deadline, const Interrupt* interrupt) {
-  SignedStore store(unsigned_store, key);
+Result<Roster> gather(Member self, store::Store& open_store, const net::Key& key, uint64_t epoch,
+                      Deadline deadline, const Interrupt* interrupt) {
+  SealedStore store(open_store, key);
   const Names names(epoch);
   HVD_TRY_ASSIGN(self.fresh, random_bytes(kFreshBytes));
   if (const Status status = introduce(self, store, names, deadline); !status) {

@@ -15,7 +15,7 @@
 
 #include "base/fd.h"
 #include "bootstrap/roster.h"
-#include "bootstrap/signed_store.h"
+#include "bootstrap/sealed_store.h"
 #include "net/acceptor.h"
 #include "net/dialler.h"
 #include "net/sealed_stream.h"
@@ -133,9 +133,10 @@ void hear(std::string_view bytes) {
   if (value) require(bytes.find(*value) != std::string_view::npos);
 }
 
-void read_signed(std::string_view bytes) {
-  require(!bootstrap::check_signed(key(), "name", bytes).is_ok());
-  const auto mine = bootstrap::check_signed(key(), "name", bootstrap::sign(key(), "name", bytes));
+void read_sealed(std::string_view bytes) {
+  require(!bootstrap::unseal_value(key(), "name", bytes).is_ok());
+  const auto mine =
+      bootstrap::unseal_value(key(), "name", bootstrap::seal_value(key(), "name", {1}, bytes));
   require(mine.is_ok() && *mine == bytes);
   const auto member = bootstrap::decode_member(bytes);
   if (member) require(*bootstrap::decode_member(bootstrap::encode_member(*member)) == *member);
@@ -146,7 +147,7 @@ void read_signed(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data + 1), size - 1);
-  constexpr void (*kTargets[])(std::string_view) = {read_records, ask, hear, read_signed};
+  constexpr void (*kTargets[])(std::string_view) = {read_records, ask, hear, read_sealed};
   kTargets[data[0] % std::size(kTargets)](bytes);
   return 0;
 }

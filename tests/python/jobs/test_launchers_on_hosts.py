@@ -66,6 +66,8 @@ store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_m
 names = ["key", "key/sealed", *(f"key/{rank}" for rank in range(hvd.size()))]
 prefix = os.environ["HOROVOD_JOB_ID"]
 assert store.check([f"{prefix}/horovod/1/roster"]), "this is the store that the ranks used"
+roster = store.get(f"{prefix}/horovod/1/roster")
+os.write(1, f"shows addresses: {b'10.98.0.' in roster}\\n".encode())
 left = [name for name in names if store.check([f"{prefix}/horovod/1/{name}"])]
 os.write(1, f"left {left}\\n".encode())
 hvd.allreduce(torch.ones(1))
@@ -86,6 +88,7 @@ def test_nobody_finds_the_key_in_torchruns_store(tmp_path: Path) -> None:
     output = "".join(one.output for one in ended)
     assert [one.code for one in ended] == [0, 0], output
     assert output.count("left []\n") == 4, output
+    assert output.count("shows addresses: False\n") == 4, output
     assert output.count("agreed on a key through the launcher's store") == 1, output
     assert "HOROVOD_KEY_FILE" in output
 

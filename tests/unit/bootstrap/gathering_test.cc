@@ -6,7 +6,7 @@
 #include <functional>
 #include <thread>
 
-#include "bootstrap/signed_store.h"
+#include "bootstrap/sealed_store.h"
 #include "store/memory_store.h"
 #include "tests/unit/net/sockets.h"
 
@@ -141,17 +141,44 @@ TEST(Gathering, RefusesARankWithAnotherKey) {
   EXPECT_EQ(outcome.one.status().code(), StatusCode::kCorrupted);
 }
 
-TEST(SignedStore, RefusesEveryChangedByteAndAnotherName) {
-  const std::string bytes = sign(key_of(1), "name", "value");
+TEST(SealedStore, RefusesEveryChangedByteAndAnotherName) {
+  const std::string bytes = seal_value(key_of(1), "name", {1, 2, 3}, "value");
 
-  EXPECT_EQ(*check_signed(key_of(1), "name", bytes), "value");
-  EXPECT_FALSE(check_signed(key_of(1), "other", bytes));
-  EXPECT_FALSE(check_signed(key_of(2), "name", bytes));
+  EXPECT_EQ(*unseal_value(key_of(1), "name", bytes), "value");
+  EXPECT_FALSE(unseal_value(key_of(1), "other", bytes));
+  EXPECT_FALSE(unseal_value(key_of(2), "name", bytes));
   for (size_t i = 0; i < bytes.size(); ++i) {
     std::string changed = bytes;
     changed[i] = static_cast<char>(changed[i] ^ 0x40);
-    EXPECT_FALSE(check_signed(key_of(1), "name", changed)) << i;
-    EXPECT_FALSE(check_signed(key_of(1), "name", std::string_view(bytes).substr(0, i))) << i;
+    EXPECT_FALSE(unseal_value(key_of(1), "name", changed)) << i;
+    EXPECT_FALSE(unseal_value(key_of(1), "name", std::string_view(bytes).substr(0, i))) << i;
+  }
+}
+
+TEST(SealedStore, WhoReadsTheStoreBelowLearnsNothingOfAValue) {
+  store::MemoryStore below;
+  SealedStore store(below, key_of(1));
+  ASSERT_TRUE(store.set("name", "a secret of some length", patience()));
+  ASSERT_TRUE(store.set("other", "a secret of some length", patience()));
+
+  const std::string one = *below.get("name", patience()), two = *below.get("other", patience());
+
+  EXPECT_EQ(*store.get("name", patience()), "a secret of some length");
+  EXPECT_THAT(one, ::testing::Not(HasSubstr("secret")));
+  EXPECT_NE(one.substr(32), two.substr(32)) << "equal values cannot be told";
+}
+
+TEST(Gathering, LeavesNoNameAddressOrSaltToReadInTheStore) {
+  store::MemoryStore store;
+  const Outcome outcome = gather_both(store, store);
+  ASSERT_TRUE(outcome.one) << outcome.one.status().message();
+
+  for (const char* name : {"member/0", "member/1", "roster"}) {
+    const std::string bytes = *store.get(std::string("horovod/0/") + name, patience());
+    for (const std::string& secret :
+         {std::string("identity"), std::string("10.0.0."), outcome.one->salt}) {
+      EXPECT_EQ(bytes.find(secret), std::string::npos) << name;
+    }
   }
 }
 
