@@ -1,12 +1,15 @@
 #include "shm/rendezvous.h"
 
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "base/text.h"
@@ -45,6 +48,26 @@ std::string job_text(const Meeting& meeting) {
   return concat("job '", meeting.job_id, "' epoch ", meeting.epoch);
 }
 
+std::string link_of(const std::string& path) {
+  char target[64];
+  const ssize_t length = readlink(path.c_str(), target, sizeof target);
+  return length <= 0 ? "" : std::string(target, static_cast<size_t>(length));
+}
+
+// Containers that run on the host of a job without one are visible to it. No answer is a refusal:
+// a process decides itself whether others may look at it. Where this one cannot look at its own
+// kind, or /proc shows another namespace, it does without.
+Status check_pid_namespace(pid_t peer) {
+  const std::string own = link_of("/proc/self/ns/pid");
+  const bool can_look = !own.empty() && link_of("/proc/self") == std::to_string(getpid()) &&
+                        prctl(PR_GET_DUMPABLE) == 1;
+  if (!can_look || link_of(concat("/proc/", peer, "/ns/pid")) == own) return Status::ok();
+  return precondition_error(
+      concat("rendezvous: process ", peer,
+             ", which is of another pid namespace (a container?) or "
+             "gone, has the name of the job; the ranks of a host need one pid namespace"));
+}
+
 // Containers that share a network see each other's sockets, and their users have the same numbers;
 // but a process outside our pid namespace has no number here.
 Status check_peer(int socket) {
@@ -62,7 +85,7 @@ Status check_peer(int socket) {
         "rendezvous: a process outside this pid namespace (another container?) has the name of the "
         "job; the ranks of a host need one pid namespace");
   }
-  return Status::ok();
+  return check_pid_namespace(credentials.pid);
 }
 
 Status look_at(const Interrupt* interrupt) {

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -53,10 +54,25 @@ Name name_of_meeting(uid_t user) {
   return out;
 }
 
-// Whom the job does not know: another user, or somebody whom its pid namespace does not show. In
-// the second case the job is in a namespace of its own, as in a container, and the stranger
-// outside.
-enum class Place { kOtherUser, kOtherPidNamespace };
+// Whom the job does not know: another user; somebody whom its pid namespace does not show, since
+// the job is in a namespace of its own, as in a container, and the stranger outside; or somebody in
+// a container, whom a job outside of any does see.
+enum class Place { kOtherUser, kOtherPidNamespace, kInnerPidNamespace };
+
+std::string name_of(Place place) {
+  if (place == Place::kOtherUser) return "OtherUser";
+  return place == Place::kOtherPidNamespace ? "OtherPidNamespace" : "InnerPidNamespace";
+}
+
+// Goes on as the first process of a namespace of its own, which ends with its parent.
+void enter_pid_namespace() {
+  if (unshare(CLONE_NEWPID) != 0) _exit(1);
+  if (const pid_t inner = fork(); inner != 0) {
+    waitpid(inner, nullptr, 0);
+    _exit(0);
+  }
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
 
 // A child that says bytes; killed with the object.
 class Stranger {
@@ -67,6 +83,7 @@ class Stranger {
     pid_ = fork();
     if (pid_ == 0) {
       if (place == Place::kOtherUser && setuid(kNobody) != 0) _exit(1);
+      if (place == Place::kInnerPidNamespace) enter_pid_namespace();
       what(words[1]);
       _exit(0);
     }
@@ -246,19 +263,21 @@ TEST_P(RendezvousStrangers, AreNamedWhenTheTimeIsOver) {
 
   const std::string said = TheJob(GetParam(), std::chrono::milliseconds(100)).result();
 
-  const std::string who = GetParam() == Place::kOtherUser ? "a process of user 65534"
-                                                          : "a process outside this pid namespace";
-  EXPECT_THAT(said, HasSubstr(concat("0: rendezvous: ", who)));
-  EXPECT_THAT(said, ::testing::ContainsRegex(
-                        concat("1: rendezvous: timed out waiting for rank 0 of 2.*", who)));
+  const std::string who = GetParam() == Place::kOtherUser           ? "a process of user 65534"
+                          : GetParam() == Place::kOtherPidNamespace ? "a process outside this pid "
+                                                                      "namespace"
+                                                                    : "process [0-9]+, which is "
+                                                                      "of another pid namespace";
+  EXPECT_THAT(said, ::testing::ContainsRegex(concat("0: rendezvous: ", who)));
+  EXPECT_THAT(said, ::testing::ContainsRegex(concat("1: rendezvous: rank 0 of 2 did not come in "
+                                                    "time.*",
+                                                    who)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Places, RendezvousStrangers,
-                         ::testing::Values(Place::kOtherUser, Place::kOtherPidNamespace),
-                         [](const auto& info) {
-                           return info.param == Place::kOtherUser ? "OtherUser"
-                                                                  : "OtherPidNamespace";
-                         });
+                         ::testing::Values(Place::kOtherUser, Place::kOtherPidNamespace,
+                                           Place::kInnerPidNamespace),
+                         [](const auto& info) { return name_of(info.param); });
 
 TEST(Rendezvous, ASecondRank0OfTheSameUserIsAMistakeAndFailsAtOnce) {
   const Name name = name_of_meeting(getuid());
