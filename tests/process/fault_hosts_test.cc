@@ -96,6 +96,7 @@ TEST_F(HostsFault, AProgramThatOneHostLacksStartsNowhere) {
   EXPECT_TRUE(hosts_->run_on("hostb", "umount " + (directory / "bin")));
   EXPECT_THAT(job.err(), HasSubstr("host hostb did not come up: command '" +
                                    (directory / "bin/tool") + "' not found"));
+  EXPECT_THAT(job.err(), HasSubstr("horovodrun: audit: nobody joined"));
   EXPECT_THAT(job.err(), EndsWith("nothing was started\n"));
   EXPECT_FALSE(std::filesystem::exists(directory / "started"));
 }

@@ -69,7 +69,8 @@ std::string audit_line(const AuditFacts& facts) {
   }
   return concat("horovodrun: audit: ", joined_text(ranks), "; key random for this job, through ",
                 joins ? "connections that the key of --key-file opened" : "ssh", "; HOROVOD_TLS ",
-                facts.tls.empty() ? "is not set" : concat("is ", facts.tls), "; ", refused, "\n");
+                facts.tls.empty() ? "is not set" : concat("is ", facts.tls), "; ", refused,
+                "; the ranks' own ports are not counted: see their logs\n");
 }
 
 }  // namespace hvd::launch

@@ -47,13 +47,11 @@ void say_ended(const Fleet& fleet, Terminal& terminal) {
   }
 }
 
-// On request; and whenever somebody tried who should not.
+// Whenever a port was open; without one on request.
 void say_audit(const Prepared& prepared, const Fleet& fleet, Terminal& terminal) {
   const net::Visitors* visitors = fleet.store ? &fleet.store->visitors() : nullptr;
   const net::Visitors* joining = fleet.joined ? &fleet.joined->visitors() : nullptr;
-  const bool has_refused = (visitors != nullptr && visitors->refused() > 0) ||
-                           (joining != nullptr && joining->refused() > 0);
-  if (!prepared.options.verbose && !has_refused) return;
+  if (!prepared.options.verbose && visitors == nullptr && joining == nullptr) return;
   terminal.err().start_line();
   terminal.err().append(
       audit_line({.visitors = visitors,
@@ -184,14 +182,18 @@ Result<int> run_job(const Prepared& prepared, const std::string& program, Termin
   const bool is_verbose = prepared.options.verbose;
   if (is_verbose) say_started(plan, prepared.options.command, terminal);
   HVD_TRY_ASSIGN(FleetStart start, FleetStart::prepare(prepared, program, signals, limit));
-  if (!prepared.options.elastic.is_requested()) HVD_TRY(start.connect());
   if (prepared.options.elastic.is_requested()) {
     return run_elastic(prepared, start, signals, limit, terminal);
+  }
+  if (const Status connected = start.connect(); !connected) {
+    say_audit(prepared, start.fleet(), terminal);
+    return connected;
   }
   const Progress progress = ::isatty(STDERR_FILENO) == 1 ? Progress::kShown : Progress::kSilent;
   const BringUpEnd up =
       bring_up(start.fleet().remote, signals, terminal, plan.start_timeout, progress);
   if (up.signal || up.failure) {
+    say_audit(prepared, start.fleet(), terminal);
     const int exit_code = report_not_started(up, terminal);
     flush_all(terminal, &signals, Deadline::after(kFlushTimeAfterSignal));
     return exit_code;

@@ -20,7 +20,7 @@ TEST(LaunchAudit, SaysWhoJoinedFromWhereAndWhoWasRefused) {
       audit_line({.visitors = &visitors, .tls = "1"}),
       "horovodrun: audit: ranks 0-2,5 from 10.0.0.1; rank 3 from fd00::2; key random for this "
       "job, through ssh; HOROVOD_TLS is 1; refused 4 connections (3 from 10.0.0.9, 1 from "
-      "10.0.0.8) at the job's store\n");
+      "10.0.0.8) at the job's store; the ranks' own ports are not counted: see their logs\n");
 }
 
 TEST(LaunchAudit, SaysThatNothingHappened) {
@@ -43,7 +43,8 @@ TEST(LaunchAudit, OfHostsThatJoinSaysWhoKnockedAtTheirPort) {
       "horovodrun: audit: rank 0 from 10.0.0.1; key random for this job, through connections that "
       "the key of --key-file opened; HOROVOD_TLS is not set; nobody was refused at the job's "
       "store, "
-      "refused 1 connection (1 from 10.0.0.9) at the port of --join\n");
+      "refused 1 connection (1 from 10.0.0.9) at the port of --join; the ranks' own ports are not "
+      "counted: see their logs\n");
   EXPECT_THAT(audit_line({.joining = &joining}), HasSubstr("refused 1 connection"));
 }
 
