@@ -250,7 +250,15 @@ void Mirror::say_failed(int32_t rank, const Status& why) {
 
 void Mirror::wake(int32_t rank) {
   const auto host = static_cast<size_t>(hosts_.host_of[static_cast<size_t>(rank)]);
+  if (mesh_.wakes_sleepers() && !may_ring(rank, receiver_on_[host])) return;
   tell(receiver_on_[host], MessageKind::kWake, static_cast<uint32_t>(rank), {});
+}
+
+bool Mirror::may_ring(int32_t rank, int32_t receiver) {
+  MutexLock lock(links_mutex_);
+  const auto link = links_.find(receiver);
+  return link != links_.end() &&
+         ring_paces_[rank].may_ring(link->second->heard(), std::chrono::steady_clock::now());
 }
 
 void Mirror::report_stall(int32_t rank) {

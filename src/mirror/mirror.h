@@ -19,6 +19,7 @@
 #include "base/thread_annotations.h"
 #include "mirror/mirrored_channel.h"
 #include "mirror/peer_link.h"
+#include "mirror/ring_pace.h"
 #include "net/mesh.h"
 #include "shm/job.h"
 #include "topology/hosts.h"
@@ -112,6 +113,7 @@ class Mirror {
   Status apply_failure(const Peer& peer, std::span<const std::byte> body);
   Status check_rank_here(const Peer& peer, uint32_t rank) const;
   void tell(int32_t rank, MessageKind kind, uint32_t index, std::span<const std::byte> body);
+  bool may_ring(int32_t rank, int32_t receiver);
   void tell_hosts(MessageKind kind, std::span<const std::byte> body);
   void introduce(PeerLink& link);
 
@@ -136,6 +138,7 @@ class Mirror {
   // The same links by rank, for senders. Taken inside receive_mutex_, never the other way round.
   Mutex links_mutex_;
   std::map<int32_t, PeerLink*> links_ HVD_GUARDED_BY(links_mutex_);
+  std::map<int32_t, RingPace> ring_paces_ HVD_GUARDED_BY(links_mutex_);  // by who is woken
 };
 
 }  // namespace hvd::mirror

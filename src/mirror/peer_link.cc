@@ -104,6 +104,7 @@ Result<bool> PeerLink::receive(const Apply& apply) {
     HVD_TRY_ASSIGN(const size_t came, stream_->receive({&part, 1}));
     if (came == 0) return any;
     in_end_ += came;
+    heard_.fetch_add(1, std::memory_order_relaxed);
     HVD_TRY_ASSIGN(const bool took, take_messages(apply));
     any = any || took;
     if (came < room && !stream_->has_buffered()) return any;

@@ -44,6 +44,8 @@ class PeerLink {
   // Reads what has come and calls apply(header, body) for each whole message. True: something came.
   using Apply = std::function<Status(const Header&, std::span<const std::byte>)>;
   Result<bool> receive(const Apply& apply);
+  // Changes whenever bytes have come. Any thread.
+  uint64_t heard() const { return heard_.load(std::memory_order_relaxed); }
 
  private:
   friend class OutgoingBytes;
@@ -57,6 +59,7 @@ class PeerLink {
   std::atomic<bool> is_attached_{false};
   std::atomic<bool> has_news_{false};
   std::atomic<bool> has_unsent_{false};
+  std::atomic<uint64_t> heard_{0};  // says only that it changes; nothing is published with it
   Mutex send_mutex_;
   std::vector<MirroredChannel*> channels_ HVD_GUARDED_BY(send_mutex_);
   std::vector<std::byte> out_ HVD_GUARDED_BY(send_mutex_);

@@ -130,6 +130,7 @@ class MpiMesh final : public net::Mesh {
     if (options_.life_lines != nullptr) options_.life_lines->poll();
   }
   int descriptor() const override { return pacer_->descriptor(); }
+  bool wakes_sleepers() const override { return true; }  // pacer.h
   // Where hosts have one rank each, the lane is the whole group.
   net::LaneReduce* lane_reduce() override { return &lane_reduce_; }
 

@@ -27,6 +27,8 @@ class Mesh {
   virtual int descriptor() const = 0;
   // Whether streams of kGuardedLane are protected where those of kPlainLane are not.
   virtual bool has_guarded_lane() const { return false; }
+  // Whether who sleeps on its descriptors wakes every few milliseconds, whatever comes.
+  virtual bool wakes_sleepers() const { return false; }
   // For the works of the global process set, where hosts have one rank each; null: this mesh has
   // streams only. It lives as long as the mesh.
   virtual LaneReduce* lane_reduce() { return nullptr; }
