@@ -20,14 +20,13 @@ using topology::text_variable;
 
 constexpr Range<double> kLostHostSeconds{.least = 0.5, .most = 86400};  // as in settings.cc
 
-// HOROVOD_TLS.
+}  // namespace
+
 Result<net::Protection> protection_of(const Environment& environment) {
   HVD_TRY_ASSIGN(const auto tls, topology::integer_variable(environment, "HOROVOD_TLS", 0));
   if (!tls) return net::Protection::kGuarded;
   return *tls > 0 ? net::Protection::kAll : net::Protection::kNone;
 }
-
-}  // namespace
 
 Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environment& environment) {
   TcpEnd end;

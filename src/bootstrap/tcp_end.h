@@ -27,6 +27,9 @@ struct TcpEnd {
   std::chrono::milliseconds lost_host_time = net::TcpMeshOptions{}.control_user_timeout;
 };
 
+// HOROVOD_TLS.
+Result<net::Protection> protection_of(const Environment& environment);
+
 Result<TcpEnd> look_at_tcp_end(const topology::Topology& topology, const Environment& environment);
 
 // Which of our addresses a library that can use one alone should listen at: one in a network that

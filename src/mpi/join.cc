@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,11 +12,14 @@
 #include "base/version.h"
 #include "bootstrap/gathering.h"
 #include "bootstrap/host_identity.h"
+#include "bootstrap/key_agreement.h"
 #include "bootstrap/store_place.h"
 #include "bootstrap/tcp_end.h"
+#include "mpi/explain.h"
 #include "mpi/mpi_mesh.h"
 #include "mpi/mpi_store.h"
 #include "mpi/placement.h"
+#include "mpi/tcp_beside.h"
 #include "topology/variables.h"
 
 namespace hvd::mpi {
@@ -32,70 +33,115 @@ std::string hostname_of(const Environment& environment) {
 }
 
 // What the job asks for must not be dropped in silence.
-Status check_encryption(const Environment& environment) {
-  HVD_TRY_ASSIGN(const auto tls, topology::integer_variable(environment, "HOROVOD_TLS", 0));
-  if (tls.value_or(0) == 0) return Status::ok();
+Status check_encryption(net::Protection protection) {
+  if (protection != net::Protection::kAll) return Status::ok();
   return precondition_error(
       "HOROVOD_TLS is set, but MPI carries the data, and does not encrypt it; set "
       "HOROVOD_CPU_OPERATIONS=native as well, or unset HOROVOD_TLS");
 }
 
-// A port for the life lines (life_line.h). Nothing here keeps a job from running.
-struct LifePort {
+// A port for what goes by TCP beside MPI.
+struct TcpSide {
   bootstrap::TcpEnd end;
   net::TcpPort port;
 };
-std::optional<LifePort> open_life_port(const topology::Topology& topology,
-                                       const Environment& environment) {
-  auto end = bootstrap::look_at_tcp_end(topology, environment);
-  auto port = end ? bootstrap::listen_at(*end) : Result<net::TcpPort>(end.status());
-  if (port) return LifePort{std::move(*end), std::move(*port)};
-  HVD_LOG(kInfo, "no life lines beside MPI: ", port.status().message());
-  return std::nullopt;
+Result<TcpSide> open_tcp_side(const topology::Topology& topology, const Environment& environment) {
+  HVD_TRY_ASSIGN(bootstrap::TcpEnd end, bootstrap::look_at_tcp_end(topology, environment));
+  HVD_TRY_ASSIGN(net::TcpPort port, bootstrap::listen_at(end));
+  return TcpSide{std::move(end), std::move(port)};
 }
 
-// The roster is signed with the key that the environment names. Without one MPI, which carries
-// everything else as well, is trusted with the roster, too.
-Result<net::Key> signing_key(const Environment& environment, Deadline deadline) {
-  HVD_TRY_ASSIGN(const auto given, bootstrap::find_key(environment, deadline));
-  if (given) return *given;
-  return net::Key(std::array<uint8_t, net::kKeyBytes>{});
+// One is of no use without the others'.
+Result<std::unique_ptr<net::Mesh>> open_side_mesh(Result<TcpSide> side,
+                                                  const bootstrap::Roster& roster,
+                                                  const net::Key& key, uint64_t epoch,
+                                                  Deadline deadline) {
+  if (!side) return side.status();
+  for (const bootstrap::Member& member : roster.members) {
+    if (member.addresses.empty())
+      return precondition_error(concat(bootstrap::member_text(member), " has no address"));
+  }
+  return bootstrap::open_mesh(std::move(side->end), std::move(side->port), roster, key, epoch,
+                              deadline);
 }
 
-// The roster came through MPI alone, so its random bytes are a secret of the job.
-std::shared_ptr<net::Mesh> open_life_mesh(LifePort port, const bootstrap::Roster& roster,
-                                          uint64_t epoch, Deadline deadline) {
-  port.end.member.protection = net::Protection::kNone;  // a life line carries nothing
-  const auto key = net::Key::parse(roster.salt);
-  auto mesh = key ? bootstrap::open_mesh(std::move(port.end), std::move(port.port), roster, *key,
-                                         epoch, deadline)
-                  : Result<std::unique_ptr<net::Mesh>>(key.status());
-  if (mesh) return std::move(*mesh);
-  HVD_LOG(kInfo, "no life lines beside MPI: ", mesh.status().message());
-  return nullptr;
+// What a rank of a job knows when it opens its streams.
+struct Gathered {
+  const topology::Topology& topology;
+  bootstrap::Roster roster;
+  topology::HostMap hosts;
+  net::Key key;
+  bool is_given = false;  // the key
+  uint64_t epoch = 0;
+};
+
+// How control and objects travel.
+Status choose_ways(Group& group, store::Store& store, const Gathered& job,
+                   Result<std::unique_ptr<net::Mesh>> mesh, Deadline deadline,
+                   MpiMeshOptions& options) {
+  if (job.roster.members.front().protection == net::Protection::kNone) {
+    if (mesh) options.life_lines = std::move(*mesh);
+    if (!mesh) HVD_LOG(kInfo, "no life lines beside MPI: ", mesh.status().message());
+    return Status::ok();
+  }
+  const Result<net::Mesh*> own = mesh ? Result<net::Mesh*>(mesh->get()) : mesh.status();
+  HVD_TRY_ASSIGN(const std::string problem,
+                 ask_for_tcp(group, store, {job.roster.members, job.hosts, job.key, job.epoch}, own,
+                             deadline));
+  if (problem.empty()) {
+    options.beside = std::move(*mesh);
+    if (!job.is_given) explain_agreed_key(Carrier::kMpi, job.topology.rank, job.epoch);
+    return Status::ok();
+  }
+  if (job.is_given) return refuse_open_mpi(problem);
+  explain_open_mpi(problem, job.topology.rank, job.epoch);
+  return Status::ok();
+}
+
+// What this rank says about itself, whether or not it has TCP.
+bootstrap::Member introduction(const topology::Topology& topology, const std::string& host,
+                               net::Protection protection, const Result<TcpSide>& side) {
+  return {.version = version_text(),
+          .rank = topology.rank,
+          .size = topology.size,
+          .local_rank = topology.local_rank,
+          .local_size = topology.local_size,
+          .host = host,
+          .hostname = topology.hostname,
+          .protection = protection,
+          .has_tls = side && side->end.member.has_tls,
+          .addresses = side ? side->end.member.addresses : std::vector<net::Address>()};
 }
 
 Result<bootstrap::Network> join_mesh(Group& group, const topology::Topology& topology,
                                      const std::string& host, const Environment& environment,
                                      store::Store& store, uint64_t epoch, Deadline deadline) {
-  auto port = open_life_port(topology, environment);
-  const bootstrap::Member self{
-      .version = version_text(),
-      .rank = topology.rank,
-      .size = topology.size,
-      .local_rank = topology.local_rank,
-      .local_size = topology.local_size,
-      .host = host,
-      .hostname = topology.hostname,
-      .addresses = port ? port->end.member.addresses : std::vector<net::Address>()};
-  HVD_TRY_ASSIGN(const net::Key key, signing_key(environment, deadline));
-  HVD_TRY_ASSIGN(const bootstrap::Roster roster,
-                 bootstrap::gather(self, store, key, epoch, deadline));
-  bootstrap::Network network;
-  HVD_TRY_ASSIGN(network.hosts, bootstrap::make_host_map(roster.members));
+  HVD_TRY_ASSIGN(const net::Protection protection, bootstrap::protection_of(environment));
+  HVD_TRY_ASSIGN(const auto given, bootstrap::find_key(environment, deadline));
+  bootstrap::KeyAgreement agreement(store, {.rank = topology.rank,
+                                            .size = topology.size,
+                                            .epoch = epoch,
+                                            .hostname = topology.hostname});
+  HVD_TRY_ASSIGN(const net::Key key, agreement.agree(given, deadline));
+  auto side = open_tcp_side(topology, environment);
+  const bootstrap::Member self = introduction(topology, host, protection, side);
+  bootstrap::say_what_is_open(self);
+  Gathered job{.topology = topology,
+               .roster = {},
+               .hosts = {},
+               .key = key,
+               .is_given = given.has_value(),
+               .epoch = epoch};
+  HVD_TRY_ASSIGN(job.roster, bootstrap::gather(self, store, key, epoch, deadline));
+  HVD_TRY_ASSIGN(job.hosts, bootstrap::make_host_map(job.roster.members));
+  auto mesh = open_side_mesh(std::move(side), job.roster, key, epoch, deadline);
   MpiMeshOptions options{.epoch = epoch};
-  for (const bootstrap::Member& member : roster.members) options.hosts.push_back(member.hostname);
-  if (port) options.life_lines = open_life_mesh(std::move(*port), roster, epoch, deadline);
+  for (const bootstrap::Member& member : job.roster.members)
+    options.hosts.push_back(member.hostname);
+  HVD_TRY(choose_ways(group, store, job, std::move(mesh), deadline, options));
+  bootstrap::Network network;
+  network.hosts = std::move(job.hosts);
+  network.host_secret = key.derive("horovod host", {});
   HVD_TRY_ASSIGN(network.mesh, make_mpi_mesh(group, std::move(options)));
   return network;
 }
@@ -104,7 +150,10 @@ Result<bootstrap::Network> join_mesh(Group& group, const topology::Topology& top
 
 Result<Joined> join(Group& group, const Environment& environment, Carrier carrier, uint64_t epoch,
                     Deadline deadline) {
-  if (carrier == Carrier::kMpi) HVD_TRY(check_encryption(environment));
+  if (carrier == Carrier::kMpi) {
+    HVD_TRY_ASSIGN(const net::Protection protection, bootstrap::protection_of(environment));
+    HVD_TRY(check_encryption(protection));
+  }
   MpiStore store(group);
   const std::string hostname = hostname_of(environment);
   const std::string host = bootstrap::host_identity(hostname);
@@ -118,6 +167,8 @@ Result<Joined> join(Group& group, const Environment& environment, Carrier carrie
   } else {
     HVD_TRY_ASSIGN(joined.network,
                    bootstrap::join_network(joined.topology, environment, store, epoch, deadline));
+    if (joined.network.key_source == bootstrap::KeySource::kAgreed)
+      explain_agreed_key(carrier, joined.topology.rank, epoch);
   }
   return joined;
 }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/thread_annotations.h"
 #include "mpi/life_line.h"
+#include "mpi/paced_stream.h"
 #include "mpi/pacer.h"
 
 namespace hvd::mpi {
@@ -128,8 +129,13 @@ class MpiMesh final : public net::Mesh {
   void poll() override {
     group_.poll();
     if (options_.life_lines != nullptr) options_.life_lines->poll();
+    if (options_.beside != nullptr) options_.beside->poll();
   }
+  // The mesh beside is looked at as often as MPI is.
   int descriptor() const override { return pacer_->descriptor(); }
+  bool has_guarded_lane() const override {
+    return options_.beside != nullptr && options_.beside->has_guarded_lane();
+  }
   bool wakes_sleepers() const override { return true; }  // pacer.h
   // Where hosts have one rank each, the lane is the whole group.
   net::LaneReduce* lane_reduce() override { return &lane_reduce_; }
@@ -142,6 +148,7 @@ class MpiMesh final : public net::Mesh {
   };
   using Settlings = std::map<int32_t, Settling>;  // by peer
 
+  Result<std::unique_ptr<net::Stream>> connect_beside(int32_t peer, uint64_t purpose);
   Result<std::unique_ptr<Pipe>> open_pipe(int32_t peer, uint64_t purpose) HVD_REQUIRES(mutex_);
   Result<std::unique_ptr<net::Stream>> settle(Settlings::iterator at) HVD_REQUIRES(mutex_);
   std::string peer_text(int32_t peer) const {
@@ -163,6 +170,8 @@ Result<std::unique_ptr<net::Stream>> MpiMesh::connect(int32_t peer, uint64_t pur
     return invalid_argument(
         concat("rank ", group_.rank(), ": no stream to rank ", peer, " of ", group_.size()));
   }
+  if (options_.beside != nullptr && !net::is_plain_lane(purpose))
+    return connect_beside(peer, purpose);
   const MutexLock lock(mutex_);
   const bool is_control = purpose == net::kControlPurpose;
   if (const auto at = settling_.find(peer); is_control && at != settling_.end()) return settle(at);
@@ -177,6 +186,12 @@ Result<std::unique_ptr<net::Stream>> MpiMesh::connect(int32_t peer, uint64_t pur
   const auto at =
       settling_.emplace(peer, Settling{std::move(stream), Deadline::after(kSettlingTime)}).first;
   return settle(at);
+}
+
+Result<std::unique_ptr<net::Stream>> MpiMesh::connect_beside(int32_t peer, uint64_t purpose) {
+  HVD_TRY_ASSIGN(auto stream, options_.beside->connect(peer, purpose));
+  if (stream == nullptr || purpose != net::kControlPurpose) return stream;
+  return make_paced_stream(std::move(stream), pacer_, group_);
 }
 
 // Null: the peer has not dialled yet.

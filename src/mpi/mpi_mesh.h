@@ -1,5 +1,5 @@
-// mpi_mesh.h - a Mesh whose streams travel as messages of MPI. Any thread; never blocks. No key and
-// no address: the launcher of MPI has brought the processes together.
+// mpi_mesh.h - a Mesh whose streams travel as messages of MPI, or only those for numbers, where a
+// mesh beside it carries control and objects. Any thread; never blocks.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,10 @@ struct MpiMeshOptions {
   std::vector<std::string> hosts{};  // per rank: its name, for messages
   // How long connect() waits for a peer that is to dial us.
   Nanoseconds wait_time = std::chrono::seconds(30);
-  // Where the life lines of control streams come from (life_line.h); null: there are none. Shared
-  // with the lines.
+  // Carries control and objects, which MPI would not protect; null: MPI carries them, too.
+  std::unique_ptr<net::Mesh> beside{};
+  // Where the life lines of control streams come from of MPI (life_line.h); null: there are none.
+  // Shared with the lines.
   std::shared_ptr<net::Mesh> life_lines{};
 };
 

@@ -6,12 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <link.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
-#include <net/if.h>
 
 #include <cstring>
 
+#include "tests/process/cable_listener.h"
 #include "tests/process/hosts_fixture.h"
 #include "tests/process/tampering_host.h"
 
@@ -184,34 +182,6 @@ TEST_F(HostsTamperingWithoutOpenSsl, AskingForTlsNamesWhatIsMissing) {
   EXPECT_THAT(job.err(), HasSubstr("HOROVOD_TLS needs OpenSSL 3 (libssl.so.3)"));
 }
 
-// Everything that passes the cable of a host.
-class Listener {
- public:
-  bool start(const char* interface) {
-    socket_.reset(::socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, htons(ETH_P_ALL)));
-    const int room = 256 << 20;
-    ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
-    sockaddr_ll place{};
-    place.sll_family = AF_PACKET;
-    place.sll_protocol = htons(ETH_P_ALL);
-    place.sll_ifindex = static_cast<int>(::if_nametoindex(interface));
-    return ::bind(socket_.get(), reinterpret_cast<sockaddr*>(&place), sizeof place) == 0;
-  }
-  // What has passed so far, packet after packet.
-  const std::string& heard() {
-    std::string packet(128 << 10, '\0');
-    for (;;) {
-      const ssize_t count = ::recv(socket_.get(), packet.data(), packet.size(), 0);
-      if (count <= 0) return heard_;
-      heard_.append(packet.data(), static_cast<size_t>(count));
-    }
-  }
-
- private:
-  UniqueFd socket_;
-  std::string heard_;
-};
-
 class HostsListening : public HostsFixture {
  protected:
   static void SetUpTestSuite() { create({"hosta-of-ours", "hostb-of-ours"}); }
@@ -230,7 +200,7 @@ class HostsListening : public HostsFixture {
             " HOROVOD_RENDEZVOUS_PORT=4711; exec \"$@\"",
         "rank"};
     words.insert(words.begin() + 4, shell.begin(), shell.end());
-    Listener listener;
+    CableListener listener;
     EXPECT_TRUE(listener.start("v-hosta-of-ours"));
 
     LaunchedJob job(words, {.environment = hosts_->environment(environment)});
@@ -238,11 +208,6 @@ class HostsListening : public HostsFixture {
     EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
     said_ = job.out() + job.err();
     return listener.heard();
-  }
-  static bool has_numbers(const std::string& heard) {
-    const std::vector<float> ones(256, 1.0f);  // what rank 0 gives to a sum
-    return heard.find(std::string_view(reinterpret_cast<const char*>(ones.data()),
-                                       ones.size() * sizeof(float))) != std::string::npos;
   }
   static void expect_nothing_in(const std::string& heard) {
     EXPECT_GT(heard.size(), 1000000u);

@@ -69,7 +69,8 @@ TEST_P(MpiHostsFault, ARankThatIsStoppedIsNotTakenForLost) {
 
   last.send(SIGSTOP);
 
-  EXPECT_FALSE(first.ends_within(seconds(6))) << "longer than a host that vanishes is waited for";
+  EXPECT_FALSE(first.ends_within(seconds(6))) << "longer than a host that vanishes is waited for\n"
+                                              << job->out() << job->err();
   last.send(SIGCONT);
   job->send(SIGTERM);
   EXPECT_TRUE(first.ends());

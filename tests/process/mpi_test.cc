@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "horovod/hvd.h"
 #include "mpi/join.h"
 #include "mpi/process.h"
+#include "tests/process/launched_job.h"
 #include "tests/process/mpi_runs.h"
 #include "tests/support/host_worker.h"
 
@@ -108,6 +111,22 @@ TEST_P(Mpi, RefusesEncryptionThatItDoesNotHave) {
 
   EXPECT_NE(ended.code, 0);
   EXPECT_THAT(ended.text, HasSubstr("HOROVOD_TLS is set, but MPI carries the data"));
+}
+
+TEST_P(Mpi, AKeyOnSomeRanksOnlyIsAnError) {
+  if (GetParam().name != "DebianOpenMpi") GTEST_SKIP() << "one library tells";
+  const TemporaryDirectory folder;
+  const std::string key = folder / "key";
+  std::ofstream(key) << "this is the 32 byte key of a job";
+  std::filesystem::permissions(key, std::filesystem::perms::owner_read);
+  const Ended ended = run_worker(2,
+                                 std::string(kOwnHosts) +
+                                     " HOROVOD_CPU_OPERATIONS=mpi HOROVOD_GLOO_TIMEOUT_SECONDS=8 " +
+                                     "HOROVOD_KEY_FILE=\\$(test \\$R = 1 && echo " + key + ")",
+                                 "job");
+
+  EXPECT_NE(ended.code, 0);
+  EXPECT_THAT(ended.text, HasSubstr("rank 1 has a key from its environment"));
 }
 
 TEST_P(Mpi, PassesTheConformanceSuite) {
