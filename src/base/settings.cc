@@ -191,8 +191,8 @@ constexpr Row kNetworkRows[] = {
          "Network interfaces to use, separated by commas; unset: all that are up."),
     integer("HOROVOD_TLS", {.least = 0, .most = 2147483647}, "",
             "Unset: control and objects between hosts are encrypted, tensors are not. 1: "
-            "everything, with TLS (OpenSSL must be installed). 0: nothing but the rendezvous. The "
-            "same on every rank."),
+            "everything, with TLS (OpenSSL must be installed; not with MPI as carrier). 0: nothing "
+            "but the rendezvous. The same on every rank."),
     decimal("HOROVOD_LOST_HOST_TIME_SECONDS", {.least = 0.5, .most = 86400}, "2.5",
             "How long another host may leave control messages without an acknowledgement before it "
             "counts as lost."),
