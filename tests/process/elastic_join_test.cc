@@ -2,6 +2,7 @@
 // it whenever they come (--join).
 #include <sys/stat.h>
 
+#include "tests/process/cable_listener.h"
 #include "tests/process/elastic_fixture.h"
 #include "tests/process/network_hosts.h"
 
@@ -91,6 +92,29 @@ TEST_F(ElasticJoin, HostsJoinBeforeTheJobStartsAndWhileItRuns) {
   EXPECT_THAT(first->err(), HasSubstr("host hosta has joined the job at "));
   EXPECT_THAT(second->err(), HasSubstr("is over for host hostb: the workers have finished"));
   EXPECT_THAT(second->out(), Not(HasSubstr("epoch"))) << "output is shown where it was launched";
+}
+
+// Not what the launcher tells the host to run, nor what the worker there prints, nor the key that
+// opened the connection.
+TEST_F(ElasticJoin, NothingThatPassesIsInTheClear) {
+  CableListener listener;
+  ASSERT_TRUE(listener.start("v-hosta"));
+  const std::vector<std::string> options = {"-np", "2", "--min-np", "1"};
+  const auto host = join("hosta", options);
+  const auto job = launch(options);
+  ASSERT_TRUE(wait_for_world(*job, 1, 2)) << job->err() << host->err();
+  ASSERT_TRUE(job->wait_for("rank 1 of 2 is ")) << job->err() << host->err();
+  stop();
+
+  EXPECT_EQ(job->wait(), 0) << job->err();
+  EXPECT_EQ(host->wait(), 0) << host->err();
+  const std::string& heard = listener.heard();
+  EXPECT_GT(heard.size(), 5000u) << "this listener is deaf";
+  for (const std::string& secret :
+       {std::string(32, 'k'), std::string("hosta"), std::string(" of 2 is "),
+        std::string("HOROVOD_"), std::string(directory_ / "")}) {
+    EXPECT_EQ(heard.find(secret), std::string::npos) << "'" << secret << "' is in the clear";
+  }
 }
 
 // The third host stands by until there is room for it. That a host went is no fault of its own: it
