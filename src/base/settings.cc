@@ -208,7 +208,8 @@ constexpr Row kLauncherRows[] = {
     integer("HOROVOD_START_TIMEOUT", {.least = 1, .most = 31536000}, "",
             "Seconds that workers have to come together; stands in for `--start-timeout`."),
     decimal("HOROVOD_ELASTIC_READY_SECONDS", {.least = 0, .most = 31536000}, "60",
-            "How long members of an epoch that broke have to come back before they are killed."),
+            "How long members of an epoch that broke may keep others waiting before they are "
+            "killed."),
     decimal("HOROVOD_ELASTIC_DISCOVERY_SECONDS", {.least = 0.01, .most = 31536000}, "1",
             "How often an elastic job asks which hosts there are."),
     integer("HOROVOD_ELASTIC_FD", {.least = 0, .most = INT32_MAX}, "",

@@ -24,7 +24,7 @@ enum class Kind : uint8_t {
 };
 
 constexpr uint32_t kAllChanges = 3;
-constexpr int32_t kMaxReportKind = 3;
+constexpr int32_t kMaxReportKind = kReportDone;
 
 std::string begin(Kind kind) {
   std::string out;

@@ -39,8 +39,13 @@ struct Ready {
   bool operator==(const Ready&) const = default;
 };
 
+// Of hvd_elastic_report_kind.
+inline constexpr int32_t kReportCommitted = 1;
+inline constexpr int32_t kReportLeaving = 2;
+inline constexpr int32_t kReportDone = 3;
+
 struct Report {
-  int32_t kind = 0;  // hvd_elastic_report_kind
+  int32_t kind = 0;
   int64_t number = 0;
   bool operator==(const Report&) const = default;
 };

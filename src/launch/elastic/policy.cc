@@ -10,9 +10,6 @@ namespace hvd::launch {
 namespace {
 
 constexpr int kMostFailedStarts = 3;
-constexpr int kReportCommitted = 1;
-constexpr int kReportLeaving = 2;
-constexpr int kReportDone = 3;
 
 }  // namespace
 
@@ -76,24 +73,26 @@ Actions Policy::on_message(int32_t id, const elastic::ToLauncher& message, TimeP
   if (const auto* report = std::get_if<elastic::Report>(&message)) {
     note_report(worker, *report, out);
   } else if (worker.phase != Phase::kWaiting) {
-    note_ready(worker, std::get<elastic::Ready>(message));
+    note_ready(worker, std::get<elastic::Ready>(message), now);
   }
   settle(now, out);
   return out;
 }
 
 void Policy::note_report(Worker& worker, const elastic::Report& report, Actions& out) {
-  if (report.kind == kReportCommitted) {
+  if (report.kind == elastic::kReportCommitted) {
     worker.has_state = are_states_reported_ = true;
     waited_at_.reset();
+    worker.has_succeeded = false;  // a program may train several times
     // Before the first commit there is nothing that could be lost.
     if (report.number > 0) was_there_state_ = true;
   }
-  if (report.kind == kReportLeaving) note_leaving(worker, out);
-  if (report.kind == kReportDone) worker.has_succeeded = true;
+  if (report.kind == elastic::kReportLeaving) note_leaving(worker, out);
+  if (report.kind == elastic::kReportDone) worker.has_succeeded = true;
 }
 
-void Policy::note_ready(Worker& worker, const elastic::Ready& ready) {
+void Policy::note_ready(Worker& worker, const elastic::Ready& ready, TimePoint now) {
+  hosts_[worker.host].unreached_at.reset();
   const bool was_running = worker.phase == Phase::kRunning;
   const bool is_unexpected = was_running && !broken_at_ && causes_.empty();
   if (is_unexpected && !ready.why.empty()) {
@@ -108,6 +107,7 @@ void Policy::note_ready(Worker& worker, const elastic::Ready& ready) {
   if (was_running && ready.why.empty()) waited_at_.reset();
   if (was_running) note_missed(worker, ready);
   worker.phase = Phase::kWaiting;
+  worker.waiting_at = now;
 }
 
 void Policy::note_missed(const Worker& worker, const elastic::Ready& ready) {
@@ -129,7 +129,10 @@ Actions Policy::on_end(const WorkerEnd& end, TimePoint now) {
   const bool had_no_part = worker.rank < 0;
   worker.phase = Phase::kGone;
   Host& host = hosts_[worker.host];
-  if (is_over_ || ended_at_ || ((worker.is_dismissed || worker.is_leaving) && end.is_success)) {
+  // A newcomer that is asked to leave may not know how to go well.
+  const bool is_expected = (worker.is_dismissed || worker.is_leaving) &&
+                           (end.is_success || (worker.is_leaving && had_no_part));
+  if (is_over_ || ended_at_ || is_expected) {
     settle(now, out);
     return out;
   }
@@ -161,8 +164,9 @@ void Policy::note_leaving(Worker& worker, Actions& out) {
   worker.is_leaving = worker.is_dismissed = true;
   worker.phase = Phase::kWaiting;
   hosts_[worker.host].left.insert(worker.slot);
-  causes_.push_back(concat(name_of(worker.id), " left as it was asked to"));
-  out.push_back({.worker = worker.id, .event = "left", .reason = causes_.back()});
+  const std::string what = concat(name_of(worker.id), " left as it was asked to");
+  if (is_member(worker)) causes_.push_back(what);
+  out.push_back({.worker = worker.id, .event = "left", .reason = what});
 }
 
 void Policy::note_failure(Worker& worker, const WorkerEnd& end, TimePoint now) {
@@ -171,6 +175,10 @@ void Policy::note_failure(Worker& worker, const WorkerEnd& end, TimePoint now) {
     failed_code_ = end.exit_code == 0 ? 1 : end.exit_code;
   }
   Host& host = hosts_[worker.host];
+  if (may_answer_later(host, end, now)) {
+    host.cooldown.note_failure(now, {}, 0, true);
+    return;
+  }
   const auto known = std::count_if(hosts_.begin(), hosts_.end(),
                                    [](const auto& entry) { return entry.second.slots > 0; });
   const double chance = std::uniform_real_distribution<double>(0, 1)(chance_);
@@ -181,6 +189,16 @@ void Policy::note_failure(Worker& worker, const WorkerEnd& end, TimePoint now) {
     // A program that cannot even begin would be started again and again.
     host.left.insert(worker.slot);
   }
+}
+
+// One that has just appeared, such as a pod, may run before its sshd listens.
+bool Policy::may_answer_later(Host& host, const WorkerEnd& end, TimePoint now) const {
+  if (end.was_reached || !limits_.may_hosts_change) {
+    host.unreached_at.reset();
+    return false;
+  }
+  if (!host.unreached_at) host.unreached_at = now;
+  return now - *host.unreached_at < limits_.reach_time;
 }
 
 Actions Policy::on_time(TimePoint now) {

@@ -9,7 +9,8 @@
 //   kStarting --Ready--> kWaiting --Assign--> kRunning --Ready--> kWaiting ... --> kGone
 //
 // A world that loses a member, or one of whose members comes back, is broken: the others are waited
-// for (and killed when they do not come in time), then the next world is formed if enough are left.
+// for (and killed when they keep one that is back waiting for too long), then the next world is
+// formed if enough are left.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,8 @@ struct PolicyLimits {
   int32_t most = INT32_MAX;                           // --max-np
   std::optional<int32_t> resets = {};                 // --reset-limit
   Nanoseconds timeout = kDefaultElasticTimeout;       // --elastic-timeout
-  Nanoseconds ready_time = std::chrono::seconds(60);  // for members of a world that broke
+  Nanoseconds ready_time = std::chrono::seconds(60);  // for members that others wait for
+  Nanoseconds reach_time = std::chrono::seconds(30);  // for a new host until it can be reached
   CooldownRules cooldown = {};
   bool may_hosts_change = false;  // a script, or a file that somebody may edit
   // As the original has it: a worker that fails takes its host with it, and the running ones pause
@@ -51,7 +53,8 @@ struct WorkerEnd {
   int32_t worker = 0;
   bool is_success = false;
   int exit_code = 0;
-  std::string how = {};  // "was killed by signal 9 (Killed)"
+  std::string how = {};     // "was killed by signal 9 (Killed)"
+  bool was_reached = true;  // its host answered before
 };
 
 class Policy {
@@ -81,6 +84,7 @@ class Policy {
     std::string host = {};
     int32_t slot = 0;
     Phase phase = Phase::kStarting;
+    TimePoint waiting_at = {};  // kWaiting: since then
     int32_t rank = -1;          // in the newest world that it was part of
     bool is_leaving = false;    // it said so
     bool is_dismissed = false;  // told to go, or killed by us: its end is no news
@@ -94,7 +98,8 @@ class Policy {
     int order = 0;
     Cooldown cooldown = {};
     std::set<int32_t> left = {};  // slots whose worker left on purpose, or never starts
-    std::map<int32_t, int> failed_starts = {};  // by slot, in a row
+    std::map<int32_t, int> failed_starts = {};   // by slot, in a row
+    std::optional<TimePoint> unreached_at = {};  // the first of some tries in a row
   };
 
   bool is_alive(const Worker& worker) const { return worker.phase != Phase::kGone; }
@@ -114,15 +119,17 @@ class Policy {
   uint32_t pending_changes() const;
 
   void note_report(Worker& worker, const elastic::Report& report, Actions& out);
-  void note_ready(Worker& worker, const elastic::Ready& ready);
+  void note_ready(Worker& worker, const elastic::Ready& ready, TimePoint now);
   void note_missed(const Worker& worker, const elastic::Ready& ready);
   void note_leaving(Worker& worker, Actions& out);
   void note_failure(Worker& worker, const WorkerEnd& end, TimePoint now);
+  bool may_answer_later(Host& host, const WorkerEnd& end, TimePoint now) const;
   void settle(TimePoint now, Actions& out);
   void mark_unwanted(Actions& out);
   void note_break(TimePoint now, Actions& out);
   void dismiss_unwanted(Actions& out);
-  std::optional<Nanoseconds> time_to_return() const;
+  std::optional<TimePoint> due_back_at() const;
+  std::optional<TimePoint> awaited_at() const;
   bool is_start_awaited(const Worker& worker) const;
   Nanoseconds time_to_begin() const;
   void kill_late(TimePoint now, Actions& out);

@@ -187,32 +187,52 @@ void Policy::dismiss_unwanted(Actions& out) {
   }
 }
 
-// How long members of a broken world have to come back; none: as long as they like. When somebody
-// has finished, the others may be on their way to the end, which may be long; only who keeps others
-// waiting at the door has to hurry.
-std::optional<Nanoseconds> Policy::time_to_return() const {
+// By when members of a broken world have to be back; none: as late as they like. While one that has
+// the state waits for them they have little time. Until then they may be in a long step or an
+// evaluation, which does not notice what has become of the others. When somebody has finished, the
+// others may be on their way to the end, which may be long.
+std::optional<TimePoint> Policy::due_back_at() const {
+  if (!broken_at_) return std::nullopt;
   const auto has = [this](auto&& is_one) {
     return std::any_of(workers_.begin(), workers_.end(), is_one);
   };
   const bool is_end_near =
       has_success_ || has([this](const Worker& one) { return is_alive(one) && one.has_succeeded; });
-  if (!is_end_near) return limits_.ready_time;
+  if (!is_end_near) {
+    const auto awaited = awaited_at();
+    return awaited ? *awaited + limits_.ready_time : *broken_at_ + limits_.timeout;
+  }
   const bool does_one_wait = has([this](const Worker& one) {
     return is_member(one) && one.phase == Phase::kWaiting && !one.is_dismissed;
   });
-  return does_one_wait ? std::optional(limits_.timeout) : std::nullopt;
+  return does_one_wait ? std::optional(*broken_at_ + limits_.timeout) : std::nullopt;
+}
+
+// Since when somebody who has the state waits for the other members of a broken world.
+std::optional<TimePoint> Policy::awaited_at() const {
+  std::optional<TimePoint> first;
+  for (const Candidate& one : candidates()) {
+    const TimePoint since = workers_[static_cast<size_t>(one.worker)].waiting_at;
+    if (one.last_rank >= 0 && (!first || since < *first)) first = since;
+  }
+  return first;
 }
 
 // A frozen worker must not keep the others waiting. One whose training is over is not frozen, as
 // far as anybody knows.
 void Policy::kill_late(TimePoint now, Actions& out) {
-  const auto time = time_to_return();
-  if (!broken_at_ || !time || now - *broken_at_ < *time) return;
+  const auto due = due_back_at();
+  if (!due || now < *due) return;
+  const auto awaited = awaited_at();
+  const bool is_awaited = awaited && *due == *awaited + limits_.ready_time;
+  const std::string too_late =
+      is_awaited ? concat(" kept others waiting for ", seconds_text(limits_.ready_time))
+                 : concat(" did not come back within ", seconds_text(limits_.timeout));
   for (Worker& worker : workers_) {
     if (worker.phase != Phase::kRunning || worker.is_dismissed || worker.has_succeeded) continue;
     worker.is_dismissed = true;
-    const std::string what = concat(name_of(worker.id), " did not come back within ",
-                                    seconds_text(*time), " after epoch ", epoch_, " broke");
+    const std::string what =
+        concat(name_of(worker.id), too_late, " after epoch ", epoch_, " broke");
     out.push_back({.kind = ActionKind::kKill,
                    .worker = worker.id,
                    .event = "killed",
@@ -237,9 +257,15 @@ void Policy::try_to_end(TimePoint now, Actions& out) {
   const auto waiting = candidates();
   const bool has_state = std::any_of(waiting.begin(), waiting.end(),
                                      [](const Candidate& one) { return one.last_rank >= 0; });
-  if (!has_state) {
-    end_badly(concat("no worker that has the state of the training is left: ", causes_text()), out);
-  }
+  if (has_state) return;
+  const bool were_all_asked =
+      std::all_of(workers_.begin(), workers_.end(),
+                  [this](const Worker& one) { return !is_member(one) || one.is_leaving; });
+  end_badly(
+      concat(were_all_asked ? "all workers that had the state of the training were asked to leave: "
+                            : "no worker that has the state of the training is left: ",
+             causes_text()),
+      out);
 }
 
 void Policy::try_to_form(TimePoint now, Actions& out) {
@@ -449,9 +475,7 @@ TimePoint Policy::wake_at(TimePoint now) const {
     if (time > now) when = std::min(when, time);
   };
   if (ended_at_) at(*ended_at_ + kFarewellTime);
-  if (const auto time = time_to_return(); broken_at_ && has_running() && time) {
-    at(*broken_at_ + *time);
-  }
+  if (const auto due = due_back_at(); due && has_running()) at(*due);
   if (waiting_at_) at(*waiting_at_ + limits_.timeout);
   if (began_at_ && epoch_ == 0) at(*began_at_ + time_to_begin());
   if (broken_at_ && limits_.whole_hosts) at(*broken_at_ + limits_.ready_time);

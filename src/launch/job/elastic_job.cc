@@ -44,7 +44,7 @@ void ElasticJob::on_message(int32_t worker, std::string_view bytes) {
 }
 
 void ElasticJob::on_exit(int32_t worker, const ExitStatus& status) {
-  if (!status.is_success()) costs_.note_break(now());
+  if (!status.is_success()) costs_.note_failure(now(), worker, policy_.running());
   carry_out(policy_.on_end(
       {.worker = worker,
        .is_success = status.is_success(),
@@ -53,11 +53,14 @@ void ElasticJob::on_exit(int32_t worker, const ExitStatus& status) {
       now()));
 }
 
-void ElasticJob::on_lost(int32_t worker, const std::string& why) {
-  costs_.note_break(now());
-  carry_out(policy_.on_end(
-      {.worker = worker, .is_success = false, .exit_code = 1, .how = concat("was lost: ", why)},
-      now()));
+void ElasticJob::on_lost(int32_t worker, const std::string& why, bool was_reached) {
+  costs_.note_failure(now(), worker, policy_.running());
+  carry_out(policy_.on_end({.worker = worker,
+                            .is_success = false,
+                            .exit_code = 1,
+                            .how = concat("was lost: ", why),
+                            .was_reached = was_reached},
+                           now()));
 }
 
 void ElasticJob::watch(PollSet& polls) {

@@ -35,7 +35,8 @@ class ElasticJob {
   void on_message(int32_t worker, std::string_view bytes);
   void on_exit(int32_t worker, const ExitStatus& status);
   // Its host cannot be reached any more, or its agent has gone without a word about it.
-  void on_lost(int32_t worker, const std::string& why);
+  // `was_reached`: there was one.
+  void on_lost(int32_t worker, const std::string& why, bool was_reached);
   bool take_end(pid_t pid, int wait_status) { return discovery_.take_end(pid, wait_status); }
 
   void watch(PollSet& polls);

@@ -16,6 +16,8 @@ PolicyLimits policy_limits(const Options& options, const LaunchSettings& setting
   if (settings.elastic_timeout) limits.timeout = *settings.elastic_timeout;
   if (elastic.timeout) limits.timeout = *elastic.timeout;
   limits.ready_time = settings.elastic_ready_time;
+  limits.reach_time =
+      options.start_timeout.value_or(settings.start_timeout.value_or(kDefaultStartTimeout));
   limits.cooldown.range = elastic.cooldown_range;
   limits.whole_hosts = elastic.whole_hosts;
   limits.may_hosts_change = may_hosts_change(options);

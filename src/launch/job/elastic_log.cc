@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/json_text.h"
@@ -42,6 +43,10 @@ void ElasticLog::write(const Entry& entry) const {
 
 void ResetCosts::note_break(TimePoint now) {
   if (!broken_at_) broken_at_ = now;
+}
+
+void ResetCosts::note_failure(TimePoint now, int32_t worker, std::span<const int32_t> running) {
+  if (std::find(running.begin(), running.end(), worker) != running.end()) note_break(now);
 }
 
 void ResetCosts::note_world(TimePoint now, uint64_t epoch, std::string reason) {

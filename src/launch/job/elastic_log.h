@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ class ElasticLog {
 class ResetCosts {
  public:
   void note_break(TimePoint now);
+  // A worker has failed: one of those that run breaks their world.
+  void note_failure(TimePoint now, int32_t worker, std::span<const int32_t> running);
   void note_world(TimePoint now, uint64_t epoch, std::string reason);
   // "2 resets, 0.31 s without a world: ..."; empty if there was none.
   std::string text() const;

@@ -261,7 +261,9 @@ void Supervisor::lose(size_t host) {
     had_ranks = true;
     state.fate = RankFate::kLost;
     state.ended_at = now();
-    if (elastic_ != nullptr && !termination_.has_begun()) elastic_->on_lost(rank, remote.why());
+    if (elastic_ != nullptr && !termination_.has_begun()) {
+      elastic_->on_lost(rank, remote.why(), remote.has_greeted());
+    }
   }
   if (elastic_ != nullptr) return;
   if (!had_ranks) return;  // they had all ended; nothing is lost but the farewell

@@ -3,7 +3,7 @@
 //   HOROVOD_START_TIMEOUT              whole seconds: stands in for --start-timeout
 //   HOROVOD_ELASTIC_TIMEOUT            whole seconds: stands in for --elastic-timeout
 //   HOROVOD_ELASTIC_READY_SECONDS      float, default 60: how long members of a world that broke
-//                                      have to come back before they are killed
+//                                      may keep others waiting before they are killed
 //   HOROVOD_ELASTIC_DISCOVERY_SECONDS  float, default 1: how often hosts are asked for
 //   HOROVOD_REMOTE_EXECUTABLE          horovodrun on other hosts; default: where it is here
 #pragma once

@@ -18,7 +18,7 @@ using std::chrono::seconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr int kLeaving = 2;
+constexpr int kLeaving = elastic::kReportLeaving;
 
 // A policy and what it has done so far.
 class Job {
@@ -224,6 +224,39 @@ TEST(ElasticPolicy, APlannedLeaveIsNoFailureAndItsSlotStaysEmpty) {
   EXPECT_EQ(job.end->exit_code, 0);
 }
 
+TEST(ElasticPolicy, ANewcomerThatIsAskedToLeaveAtTheDoorIsNoFailureHoweverItEnds) {
+  Job job({.least = 1, .may_hosts_change = true}, {{"a", 1}});
+  job.ready({0});
+  job.take(job.policy.on_hosts({{"a", 1}, {"b", 1}}, job.now));
+  job.ready({1});
+
+  job.take(job.policy.on_message(1, elastic::Report{.kind = kLeaving}, job.now));
+  EXPECT_EQ(job.last(), "worker 1 on b left as it was asked to");
+  EXPECT_EQ(job.news[0], 0U) << "nobody has come after all";
+  job.ends(1, 1);
+
+  job.take(job.policy.on_hosts({{"a", 1}, {"b", 2}}, job.now));
+  EXPECT_EQ(job.started.size(), 4U) << "its host is as good as before";
+}
+
+TEST(ElasticPolicy, ASecondTrainingInOneProgramIsAnotherTraining) {
+  Job job({.least = 1, .timeout = seconds(20), .ready_time = seconds(5)}, {{"a", 3}});
+  const auto report = [&job](int32_t kind, int64_t number) {
+    for (int32_t id : {0, 1, 2}) {
+      job.take(job.policy.on_message(id, elastic::Report{.kind = kind, .number = number}, job.now));
+    }
+  };
+  job.ready({0, 1, 2});
+  report(elastic::kReportCommitted, 1);
+  report(elastic::kReportDone, 0);
+  report(elastic::kReportCommitted, 1);
+
+  job.ready({0, 1});
+  job.pass(seconds(5));
+
+  EXPECT_THAT(job.killed, ElementsAre(2)) << "it is frozen, and not on its way to the end";
+}
+
 TEST(ElasticPolicy, WaitsForEnoughWorkersUntilTheTimeIsOver) {
   Job job({.least = 2, .timeout = seconds(10), .cooldown = {.range = {{60, 60}}}}, {{"a", 2}});
   job.ready({0, 1});
@@ -364,18 +397,72 @@ TEST(ElasticPolicy, KillsWhoeverDoesNotComeBack) {
   EXPECT_TRUE(job.killed.empty());
   job.pass(seconds(1));
   EXPECT_THAT(job.killed, ElementsAre(2));
-  EXPECT_THAT(job.last(), HasSubstr("rank 2 on a did not come back within 5 s"));
+  EXPECT_THAT(job.last(), HasSubstr("rank 2 on a kept others waiting for 5 s"));
   job.ends(2, 137);
 
   EXPECT_THAT(job.world, ElementsAre(0, 1));
 }
 
+TEST(ElasticPolicy, KillsNobodyForWhomNobodyWaits) {
+  Job job({.least = 1, .timeout = seconds(600), .ready_time = seconds(60)}, {{"a", 1}, {"b", 1}});
+  job.ready({0, 1});
+  job.ends(1, 1);
+
+  EXPECT_EQ(job.policy.wake_at(job.now), job.now + seconds(600));
+  job.pass(seconds(599));  // a long evaluation
+  EXPECT_TRUE(job.killed.empty());
+  job.ready({0});
+
+  EXPECT_THAT(job.world, ElementsAre(0));
+  EXPECT_FALSE(job.end);
+}
+
+TEST(ElasticPolicy, WhoeverIsLateHasItsTimeFromTheFirstThatWaits) {
+  Job job({.least = 1, .timeout = seconds(600), .ready_time = seconds(60)}, {{"a", 4}, {"b", 1}});
+  job.ready({0, 1, 2, 3, 4});
+  for (int32_t id : {0, 1, 2, 3, 4}) {
+    job.take(job.policy.on_message(
+        id, elastic::Report{.kind = elastic::kReportCommitted, .number = 1}, job.now));
+  }
+  job.ends(4, 1);
+  job.pass(seconds(100));
+  EXPECT_TRUE(job.killed.empty());
+
+  job.ready({0});
+  EXPECT_EQ(job.policy.wake_at(job.now), job.now + seconds(60));
+  job.pass(seconds(30));
+  job.ends(0, 1);  // now nobody waits
+  job.pass(seconds(60));
+  EXPECT_TRUE(job.killed.empty());
+  job.ready({1});
+  job.pass(seconds(59));
+  job.ready({2});
+  EXPECT_TRUE(job.killed.empty());
+  job.pass(seconds(1));
+
+  EXPECT_THAT(job.killed, ElementsAre(3));
+}
+
+TEST(ElasticPolicy, ANewcomerWithoutTheStateHurriesNobodyWhoHasIt) {
+  Job job({.least = 1, .timeout = seconds(600), .ready_time = seconds(60)}, {{"a", 1}, {"b", 1}});
+  job.ready({0, 1});
+  job.take(job.policy.on_message(0, elastic::Report{.kind = elastic::kReportCommitted, .number = 1},
+                                 job.now));
+  job.back_from_init({1});  // before it received anything
+
+  job.pass(seconds(120));
+  EXPECT_TRUE(job.killed.empty());
+  job.ready({0});
+
+  EXPECT_THAT(job.world, ElementsAre(0, 1));
+}
+
 TEST(ElasticPolicy, KillsAFrozenWorkerThatKeepsOthersFromTheEndButNobodyWhoseTrainingIsOver) {
-  constexpr int kDone = 3;
   for (const bool is_done : {false, true}) {
     Job job({.least = 1, .timeout = seconds(20), .ready_time = seconds(5)}, {{"a", 3}});
     job.ready({0, 1, 2});
-    if (is_done) job.take(job.policy.on_message(0, elastic::Report{.kind = kDone}, job.now));
+    if (is_done)
+      job.take(job.policy.on_message(0, elastic::Report{.kind = elastic::kReportDone}, job.now));
     job.ends(2, 0);
     job.ready({1});
 
@@ -446,6 +533,62 @@ TEST(ElasticPolicy, AHostThatIsLostBeforeInitMayBeReplaced) {
   job.take(job.policy.on_hosts({{"b", 1}}, job.now));
 
   EXPECT_EQ(job.started.back().host, "b");
+}
+
+TEST(ElasticPolicy, AHostThatDoesNotAnswerYetIsTriedAgainForAWhile) {
+  Job job({.least = 1, .reach_time = seconds(10), .may_hosts_change = true}, {{"a", 1}});
+  job.ready({0});
+  job.take(job.policy.on_hosts({{"a", 1}, {"pod", 1}}, job.now));
+  const auto refuse = [&job](int32_t worker) {
+    job.take(job.policy.on_end({.worker = worker,
+                                .exit_code = 1,
+                                .how = "was lost: ssh could not connect",
+                                .was_reached = false},
+                               job.now));
+  };
+  refuse(1);
+  job.pass(seconds(1));
+  refuse(2);
+  job.pass(seconds(2));
+  ASSERT_EQ(job.started.size(), 4U);
+  job.ready({3});  // its sshd listens now
+  EXPECT_EQ(job.news[0], 2U);
+
+  job.take(job.policy.on_hosts({{"a", 1}, {"pod", 1}, {"never", 1}}, job.now));
+  for (int32_t worker = 4; worker < 8; ++worker) {
+    ASSERT_EQ(job.started.size(), static_cast<size_t>(worker) + 1);
+    EXPECT_EQ(job.started.back().host, "never");
+    refuse(worker);
+    job.pass(seconds(1 << (worker - 4)));  // 0, 1, 3 and 7 seconds after the first
+  }
+  refuse(8);
+  job.pass(seconds(3600));
+  EXPECT_EQ(job.started.size(), 9U) << "its time is over";
+}
+
+TEST(ElasticPolicy, AHostOfAListThatCannotChangeIsTriedOnce) {
+  Job job({.least = 1}, {{"a", 1}, {"typo", 1}});
+  job.ready({0});
+  job.take(job.policy.on_end({.worker = 1, .exit_code = 1, .how = "was lost", .was_reached = false},
+                             job.now));
+
+  job.pass(seconds(3600));
+
+  EXPECT_EQ(job.started.size(), 2U);
+}
+
+TEST(ElasticPolicy, SaysSoWhenAllWereAskedToLeave) {
+  Job job({.least = 1, .may_hosts_change = true}, {{"a", 2}});
+  job.ready({0, 1});
+
+  for (int32_t id : {0, 1}) {
+    job.take(job.policy.on_message(id, elastic::Report{.kind = kLeaving}, job.now));
+  }
+
+  ASSERT_TRUE(job.end);
+  EXPECT_EQ(job.end->reason,
+            "all workers that had the state of the training were asked to leave: rank 0 on a left "
+            "as it was asked to; rank 1 on a left as it was asked to");
 }
 
 TEST(ElasticPolicy, NeverStartsMoreThanTheMost) {
@@ -557,12 +700,11 @@ TEST(ElasticPolicy, OneThatDiedExplainsWhyItWasNotReached) {
 
 // ---- who has the state
 
-constexpr int kCommitted = 1;
-
 TEST(ElasticPolicy, ANewcomerThatNeverGotTheStateIsNoSurvivor) {
   Job job({.least = 1, .may_hosts_change = true}, {{"a", 1}});
   job.ready({0});
-  job.take(job.policy.on_message(0, elastic::Report{.kind = kCommitted, .number = 1}, job.now));
+  job.take(job.policy.on_message(0, elastic::Report{.kind = elastic::kReportCommitted, .number = 1},
+                                 job.now));
   job.take(job.policy.on_hosts({{"a", 2}}, job.now));
   job.ready({1, 0});
   EXPECT_THAT(job.world, ElementsAre(0, 1));
@@ -578,8 +720,8 @@ TEST(ElasticPolicy, RankZeroHasTheStateEvenAfterAWorldThatNeverMet) {
   Job job({.least = 1, .may_hosts_change = true}, {{"a", 1}, {"b", 1}});
   job.ready({0, 1});
   for (int32_t worker : {0, 1}) {
-    job.take(
-        job.policy.on_message(worker, elastic::Report{.kind = kCommitted, .number = 1}, job.now));
+    job.take(job.policy.on_message(
+        worker, elastic::Report{.kind = elastic::kReportCommitted, .number = 1}, job.now));
   }
   job.take(job.policy.on_hosts({{"a", 2}, {"b", 1}}, job.now));
   job.ready({2, 0, 1});
