@@ -190,9 +190,9 @@ HVD_API int32_t hvd_mpi_threads(void);
 /* ---- elastic jobs -------------------------------------------------------------------------- */
 
 /* In an elastic job (horovodrun --min-np) the launcher says who is in the world. hvd_init asks it
- * and waits until it is told, at most HOROVOD_ELASTIC_TIMEOUT; hvd_shutdown and hvd_init take the
- * process from one world, called epoch, to the next. A worker that has no place in the next world
- * gets HVD_SHUT_DOWN from hvd_init, with the reason, and should end with exit code 0. */
+ * and waits as long as the launcher lives; hvd_shutdown and hvd_init take the process from one
+ * world, called epoch, to the next. A worker that has no place in the next world, or is asked to
+ * leave before it had one, gets HVD_REMOVED from hvd_init and should end with exit code 0. */
 
 /* 1: this process was started by an elastic launcher. */
 HVD_API int32_t hvd_elastic_is_active(void);

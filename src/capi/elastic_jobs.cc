@@ -7,8 +7,6 @@
 namespace hvd::capi {
 namespace {
 
-// The launcher ends the job when its own time is over, and says why; we wait a little longer.
-constexpr std::chrono::seconds kLauncherFirst{30};
 // Worlds that fall apart while they meet are not tried for ever, whatever the launcher allows.
 constexpr int kMostAttempts = 20;
 
@@ -51,14 +49,12 @@ Status ElasticJobs::run(const Environment& environment, const Start& start) {
   Found& known = found();
   HVD_TRY(known.status);
   elastic::Channel& channel = *known.channel;
-  HVD_TRY_ASSIGN(const Settings settings, read_settings(environment));
+  HVD_TRY(read_settings(environment).status());  // a mistake is told before anybody waits
   elastic::take_leave_signal(channel.launcher());
   Status failure;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    HVD_TRY_ASSIGN(
-        const elastic::Assign assign,
-        channel.await_assignment(epoch(), failure.message(),
-                                 Deadline::after(settings.elastic_timeout + kLauncherFirst)));
+    HVD_TRY_ASSIGN(const elastic::Assign assign,
+                   channel.await_assignment(epoch(), failure.message()));
     epoch_.store(assign.epoch, std::memory_order_relaxed);
     const Interrupt interrupt = channel.interrupt_for(assign.epoch);
     failure = start(assign, interrupt);

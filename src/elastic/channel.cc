@@ -11,6 +11,7 @@
 
 #include "base/parse.h"
 #include "base/text.h"
+#include "elastic/leave_signal.h"
 
 namespace hvd::elastic {
 namespace {
@@ -26,16 +27,14 @@ pid_t maker_of(int socket) {
   return credentials.pid;
 }
 
-// False: the deadline passed.
-bool wait_readable(int fd, Deadline deadline) {
-  while (true) {
-    pollfd item{fd, POLLIN, 0};
-    const auto left = deadline.remaining(std::chrono::hours(1));
-    const timespec span{static_cast<time_t>(left.count() / 1'000'000'000),
-                        static_cast<long>(left.count() % 1'000'000'000)};
-    if (::ppoll(&item, 1, &span, nullptr) > 0) return true;
-    if (deadline.passed()) return false;
-  }
+// Another thread that looks may take what came for the one that waits.
+constexpr int kLookAgainMilliseconds = 200;
+
+// Until the launcher speaks, or goes, or this process is asked to leave; or for a moment. A `leave`
+// of -1 is left out.
+void wait_for_either(int socket, int leave) {
+  std::array<pollfd, 2> items{{{socket, POLLIN, 0}, {leave, POLLIN, 0}}};
+  (void)::poll(items.data(), items.size(), kLookAgainMilliseconds);
 }
 
 }  // namespace
@@ -89,9 +88,10 @@ Status Channel::take_all() {
   }
 }
 
-Result<Assign> Channel::await_assignment(uint64_t epoch, const std::string& why,
-                                         Deadline deadline) {
+// Whoever has been in a world may have what others lack, and leaves from the next one.
+Result<Assign> Channel::await_assignment(uint64_t epoch, const std::string& why) {
   HVD_TRY(send(Ready{.epoch = epoch, .why = why, .missed = take_missed()}));
+  const bool is_new = epoch == 0;
   while (true) {
     HVD_TRY(take_all());
     {
@@ -99,12 +99,15 @@ Result<Assign> Channel::await_assignment(uint64_t epoch, const std::string& why,
       HVD_TRY_ASSIGN(const auto place, inbox_.take_place(epoch));
       if (place) return *place;
     }
-    if (!wait_readable(socket_.get(), deadline)) {
-      return Status(StatusCode::kTimedOut,
-                    "elastic: the launcher gave this worker no place in time "
-                    "(HOROVOD_ELASTIC_TIMEOUT)");
-    }
+    if (is_new && (has_leave_signal_come() || is_asked_to_leave())) return leave_early();
+    wait_for_either(socket_.get(), is_new ? leave_signal_fd() : -1);
   }
+}
+
+Status Channel::leave_early() {
+  HVD_TRY(send(Report{.kind = kReportLeaving}));
+  return Status(StatusCode::kRemoved,
+                "this worker was asked to leave before the job had a place for it");
 }
 
 Status Channel::check_unbroken(uint64_t epoch) {

@@ -7,7 +7,6 @@
 
 #include <vector>
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/interrupt.h"
 #include "base/settings.h"
@@ -28,9 +27,11 @@ class Channel {
   bool is_active() const;
 
   // Says that this process wants to be in the next world after `epoch`, because of `why`, and waits
-  // for its place there. SHUT_DOWN with the reason if it has none; TIMED_OUT after the deadline.
-  Result<Assign> await_assignment(uint64_t epoch, const std::string& why, Deadline deadline)
-      HVD_EXCLUDES(mutex_);
+  // for its place there: for as long as the launcher lives, which alone knows how long that may
+  // take and ends who waits in vain. REMOVED with the reason if it has no place, SHUT_DOWN when the
+  // launcher has gone. One that was in no world yet and is asked to leave has nothing to finish: it
+  // reports that it leaves, and the answer is REMOVED.
+  Result<Assign> await_assignment(uint64_t epoch, const std::string& why) HVD_EXCLUDES(mutex_);
 
   // For whoever waits for the other members of `epoch`: fails when the launcher says that it is
   // broken, and hears which of them were waited for in vain, which the next Ready says. The channel
@@ -47,6 +48,7 @@ class Channel {
  private:
   Status send(const ToLauncher& message) const;
   Status take_all() HVD_EXCLUDES(mutex_);
+  Status leave_early();
   Status check_unbroken(uint64_t epoch) HVD_EXCLUDES(mutex_);
   void note_missed(int32_t rank) HVD_EXCLUDES(mutex_);
   std::vector<int32_t> take_missed() HVD_EXCLUDES(mutex_);

@@ -14,4 +14,7 @@ void take_leave_signal(pid_t launcher);
 // Any thread; never blocks.
 bool has_leave_signal_come();
 
+// Readable from then on; -1 where nobody takes the signal. For waits; never read from it.
+int leave_signal_fd();
+
 }  // namespace hvd::elastic

@@ -15,7 +15,7 @@ from . import _native, codes, leaving, stacks
 from .allocator import tune_allocator, tuning_requested
 from .communicators import comm_address, gather_sets, is_communicator, ranks_within
 from .elastic import news
-from .errors import PRECONDITION_ERROR, HorovodInternalError
+from .errors import PRECONDITION_ERROR, REMOVED, HorovodInternalError
 from .exchange import find_exchange
 from .packaged_nccl import name_packaged_nccl
 from .process_sets import (
@@ -99,6 +99,10 @@ def _start(members: _Members, sets: Sequence[Sequence[int]]) -> None:
         # Ranks that do not fit together are a mistake of the caller; anything else is an event.
         if error.status == PRECONDITION_ERROR:
             raise ValueError(str(error)) from error
+        if error.status == REMOVED:
+            # An elastic job goes on without this worker, which has not begun: nothing is left to do.
+            _logger.info("%s", error)
+            raise SystemExit(0) from error
         raise
 
 
