@@ -271,8 +271,10 @@ void AgentSession::take_signals() {
       case SIGCHLD:
         reap();
         break;
-      case SIGINT:
       case SIGTERM:
+        ask_to_leave();
+        break;
+      case SIGINT:
       case SIGHUP:
         lose_launcher();  // somebody on this host wants us to go
         break;
@@ -280,6 +282,14 @@ void AgentSession::take_signals() {
         break;
     }
   }
+}
+
+// This host is about to go, as a pod or a node of a batch job. Workers of an elastic job finish
+// their step and hand over, by themselves; others cannot. A second signal does not wait for the
+// step.
+void AgentSession::ask_to_leave() {
+  if (!workers_ || !start_->is_elastic) return lose_launcher();
+  if (!workers_->ask_to_leave(now())) lose_launcher();
 }
 
 void AgentSession::reap() {

@@ -48,6 +48,7 @@ class AgentSession final : private WorkerEvents {
   Status probe_host(const std::string& payload);
   void report(const Status& problem, int exit_code);
   void take_signals();
+  void ask_to_leave();
   void reap();
   void signal_ranks(AgentSignal signal);
   void carry_out(TerminationAction action);

@@ -17,6 +17,7 @@
 #include "launch/os/process_state.h"
 #include "launch/os/spawn.h"
 #include "launch/ranks/key_descriptor.h"
+#include "launch/ranks/termination.h"
 
 namespace hvd::launch {
 namespace {
@@ -161,6 +162,14 @@ void LocalWorkers::send_message(int32_t rank, std::string bytes) {
     flush_messages(process);
     return;
   }
+}
+
+bool LocalWorkers::ask_to_leave(TimePoint now) {
+  if (asked_to_leave_at_) return now - *asked_to_leave_at_ < Termination::kRepeatGap;
+  asked_to_leave_at_ = now;
+  const std::string leave = elastic::encode(elastic::ToWorker(elastic::Leave{}));
+  for (const Process& process : processes_) send_message(process.rank, leave);
+  return true;
 }
 
 void LocalWorkers::flush_messages(Process& process) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/failure_note.h"
 #include "base/fd.h"
 #include "base/status.h"
@@ -53,6 +54,8 @@ class LocalWorkers {
 
   // A message for an elastic worker; kept until it reads.
   void send_message(int32_t rank, std::string bytes);
+  // Elastic workers finish their step and go. False: they were asked before.
+  bool ask_to_leave(TimePoint now);
   // One worker alone: from here on its end is our doing.
   void kill_one(int32_t rank);
 
@@ -120,6 +123,7 @@ class LocalWorkers {
   UniqueFd exec_reports_;          // write end, for those that are started later
   Guard guard_;
   bool was_asked_ = false;
+  std::optional<TimePoint> asked_to_leave_at_ = {};
 };
 
 }  // namespace hvd::launch
