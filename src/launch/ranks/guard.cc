@@ -1,6 +1,7 @@
 #include "launch/ranks/guard.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -9,13 +10,19 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "base/text.h"
 
 namespace hvd::launch {
 namespace {
 
-// Holding a pipe of a worker or our standard output would make others wait for us.
+constexpr int kMostPatience = 1000;  // milliseconds
+
+// Holding a pipe of a worker or our standard output would make others wait for us; who waits for
+// the end of our standard error waits for what we have to say.
 void close_from(unsigned first) {
   if (::syscall(SYS_close_range, first, UINT_MAX, 0) == 0) return;
   // A kernel without close_range; descriptors of the launcher are few and low.
@@ -23,11 +30,22 @@ void close_from(unsigned first) {
   for (unsigned fd = first; fd < kEnd; ++fd) ::close(static_cast<int>(fd));
 }
 
-[[noreturn]] void keep_watch(int words, std::vector<pid_t> groups) {
+// The workers were killed, and nobody is left who could say why.
+void tell_end(pid_t launcher) {
+  const std::string text =
+      concat("horovodrun: process ", launcher,
+             " of horovodrun was killed; its workers on this host are killed with it\n");
+  pollfd item{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&item, 1, kMostPatience) <= 0) return;  // nobody reads what is there already
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+[[noreturn]] void keep_watch(int words, pid_t launcher, std::vector<pid_t> groups) {
   ::setsid();  // whoever kills the launcher's group must not kill us with it
   ::prctl(PR_SET_NAME, "horovodrun-guard");
   ::dup2(words, STDIN_FILENO);
-  close_from(STDIN_FILENO + 1);
+  ::close(STDOUT_FILENO);
+  close_from(STDERR_FILENO + 1);
   while (true) {
     pid_t ended = 0;
     const ssize_t count = ::read(STDIN_FILENO, &ended, sizeof ended);
@@ -40,6 +58,7 @@ void close_from(unsigned first) {
     }
   }
   for (pid_t group : groups) ::kill(-group, SIGKILL);
+  if (!groups.empty()) tell_end(launcher);
   ::_exit(0);
 }
 
@@ -50,9 +69,10 @@ Result<Guard> Guard::watch(std::span<const pid_t> groups) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return errno_status("cannot make the guard's pipe", errno);
   UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
+  const pid_t launcher = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return errno_status("cannot start the guard", errno);
-  if (pid == 0) keep_watch(read_end.get(), {groups.begin(), groups.end()});
+  if (pid == 0) keep_watch(read_end.get(), launcher, {groups.begin(), groups.end()});
   return Guard(pid, std::move(write_end));
 }
 

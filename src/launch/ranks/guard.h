@@ -1,7 +1,7 @@
 // guard.h - a small process that outlives a killed launcher and ends what the workers left behind.
 // The kernel kills the workers themselves (spawn.h), but not the processes they started, such as
-// data loaders. The guard holds the read end of a pipe; when the pipe closes, the launcher is gone
-// and the guard kills the groups. One thread.
+// data loaders. The guard holds the read end of a pipe; when the pipe closes, the launcher is gone,
+// and the guard kills the groups and says so on standard error. One thread.
 #pragma once
 
 #include <sys/types.h>
