@@ -2,13 +2,16 @@
 
 So the loss of a rank, or of a host where there are several, loses nothing. The copies are exchanged
 before anybody counts the commit as made, and the one before is kept until then: whichever commit the
-ranks agree on after a loss, its shards exist.
+ranks agree on after a loss, its shards exist. The copies of a host lie on others; where it has more ranks
+than all others together, each of these keeps several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -58,19 +61,33 @@ class Version:
     rank: int
     size: int
     mine: Shards
-    partner: int
-    theirs: Shards
+    theirs: dict[int, Shards]
+    """By rank."""
 
 
-def partner_of(rank: int, local_sizes: list[int]) -> int:
+def partner_of(rank: int, hosts: Sequence[int]) -> int:
     """The rank that keeps a copy of this rank's shards: on another host where there is one.
 
-    Ranks stand host by host, so that the same place on the next host is the longest host away.
+    Each rank keeps as few copies as that allows: one, unless a host has most of the ranks.
+
+    Arguments:
+        rank: whose shards.
+        hosts: a number by rank that is the same on one host.
+
     """
-    size = len(local_sizes)
-    longest = max(local_sizes)
-    shift = longest if longest < size else 1
-    return (rank + shift) % size
+    by_host = sorted(range(len(hosts)), key=lambda one: (hosts[one], one))
+    place = by_host.index(rank)
+    members = Counter(hosts)
+    largest, longest = max(members.items(), key=itemgetter(1))
+    if len(members) == 1:
+        return by_host[(place + 1) % len(by_host)]
+    if longest * 2 <= len(hosts):
+        # The same place on the next host is the longest host away.
+        return by_host[(place + longest) % len(by_host)]
+    inside = [one for one in by_host if hosts[one] == largest]
+    outside = [one for one in by_host if hosts[one] != largest]
+    mine, others = (inside, outside) if rank in inside else (outside, inside)
+    return others[mine.index(rank) % len(others)]
 
 
 @torch.no_grad()
@@ -113,10 +130,12 @@ class ShardedCommits:
         mine = take_shards(optimizer, memory)
         number = registered_id(process_set)
         rank, size = _native.process_set_rank(number), _native.process_set_size(number)
-        partner, theirs = _exchange(mine, rank, size, process_set)
-        version = Version(name, rank, size, mine, partner, theirs)
+        theirs = _exchange(mine, rank, size, process_set)
+        # A sync that lost a peer at its end counts nowhere, and is repeated under the same name with
+        # other ranks: its shards are cut differently.
+        self._versions = [version for version in self._versions if version.name != name]
+        self._versions.append(Version(name, rank, size, mine, theirs))
         # If this is passed by one rank, all ranks have come, with their copies.
-        self._versions.append(version)
         allgather_integers([name[1]], process_set, "elastic.shards.done")
         while len(self._versions) > _KEPT:
             self._spare = [self._versions.pop(0).mine.data]
@@ -131,10 +150,12 @@ class ShardedCommits:
     def collect(self, optimizer: ShardedOptimizer, name: CommitName | None, root: int) -> None:
         """Cut the state of a commit for this world, from all who have parts of it. A collective."""
         kept = next((version for version in self._versions if version.name == name), None)
-        held = {} if kept is None else {kept.rank: kept.mine, kept.partner: kept.theirs}
         process_set = optimizer.process_set
-        everybody = allgather_object(sorted(held), name="elastic.shards.held", process_set=process_set)
         old_size = broadcast_object(None if kept is None else kept.size, root, "elastic.shards.size")
+        # Who missed a sync that was repeated may have its shards as they were cut for another size.
+        is_cut_so = kept is not None and kept.size == old_size
+        held = {kept.rank: kept.mine, **kept.theirs} if kept is not None and is_cut_so else {}
+        everybody = allgather_object(sorted(held), name="elastic.shards.held", process_set=process_set)
         if name is None or old_size is None:
             return  # the first sync: each rank has made its own part
         optimizer.clear_shard_states()
@@ -154,21 +175,25 @@ def _lost(old_rank: int, old_size: int, name: CommitName) -> str:
     )
 
 
-def _exchange(mine: Shards, rank: int, size: int, process_set: ProcessSet) -> tuple[int, Shards]:
-    """Send my shards to my partner; returns whose I got, and them."""
+def _exchange(mine: Shards, rank: int, size: int, process_set: ProcessSet) -> dict[int, Shards]:
+    """Send my shards to my partner; returns what others gave me to keep."""
     if size == 1:
-        return rank, mine
-    gathered = allgather_integers(
-        [_native.local_size(), mine.data.numel()], process_set, "elastic.shards.sizes"
-    )
-    local_sizes = [numbers[0] for numbers in gathered]
+        return {}
+    # Ranks stand host by host: the first one of a host names it.
+    host = _native.rank() - _native.local_rank()
+    gathered = allgather_integers([host, mine.data.numel()], process_set, "elastic.shards.sizes")
+    hosts = [numbers[0] for numbers in gathered]
     splits = torch.zeros(size, dtype=torch.int32)
-    splits[partner_of(rank, local_sizes)] = mine.data.numel() // _ALIGNMENT
+    splits[partner_of(rank, hosts)] = mine.data.numel() // _ALIGNMENT
     rows = mine.data.reshape(mine.data.numel() // _ALIGNMENT, _ALIGNMENT)
     received, _ = alltoall(rows, splits, name="elastic.shards", process_set=process_set)
-    sender = next(r for r in range(size) if partner_of(r, local_sizes) == rank)
+    senders = [sender for sender in range(size) if partner_of(sender, hosts) == rank]
+    parts = received.reshape(-1).split([gathered[sender][1] for sender in senders])
     # What is not elementwise, and the layout of equal shards, are the same on every rank.
-    return sender, Shards(received.reshape(-1), mine.layout, mine.others, mine.options)
+    return {
+        sender: Shards(data, mine.layout, mine.others, mine.options)
+        for sender, data in zip(senders, parts, strict=True)
+    }
 
 
 def _share(mine: Shards | None, owner: int, process_set: ProcessSet) -> Shards:
