@@ -147,7 +147,7 @@ class UpdateBatchStateCallbackImpl:
         self.steps_per_epoch = None
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-        """Leave out what the epoch has processed already."""
+        """Say how much is left of the epoch; fit itself goes by its data."""
         del epoch, logs
         params = self.params or {}  # type: ignore[attr-defined]
         steps = params.get("steps")

@@ -23,6 +23,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from horovod._core.elastic.shares import ElasticIndices
 from horovod._keras import elastic as _impl
 from horovod._keras.backends import tensorflow as _backend
 from horovod._keras.elastic import run
@@ -57,7 +58,11 @@ class CommitStateCallback(_impl.CommitStateCallbackImpl, tf.keras.callbacks.Call
 
 
 class UpdateBatchStateCallback(_impl.UpdateBatchStateCallbackImpl, tf.keras.callbacks.Callback):
-    """Keeps `state.batch`, and shortens the epoch that goes on after a reset.
+    """Keeps `state.batch`, the number of the batch that was processed last.
+
+    `params["steps"]` of the callbacks becomes what is left of the epoch, as in the original. `fit` itself
+    goes by its data: after a reset it begins the epoch anew. Where every sample shall count once, call `fit`
+    for one epoch at a time with the samples that are left of an ElasticIndices.
 
     Arguments:
         state: the elastic state.
@@ -84,6 +89,7 @@ class UpdateEpochStateCallback(_impl.UpdateEpochStateCallbackImpl, tf.keras.call
 
 __all__ = [
     "CommitStateCallback",
+    "ElasticIndices",
     "KerasState",
     "UpdateBatchStateCallback",
     "UpdateEpochStateCallback",
