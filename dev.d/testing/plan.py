@@ -158,8 +158,11 @@ def python(run: Run) -> list[Step]:
     """Return the suites of the package and of PyTorch."""
     ranks = (1, 2, 3, 4) if run.is_full else (2, 3)
     suite = partial(pytest, marks=run.marks)
+    # A thousand random schedules of elastic jobs: some hours.
+    soaks = [suite("python.soak", "jobs", marks="soak", limit_seconds=10 * 3600)] if run.is_full else []
     return [
-        suite("python.jobs", "jobs", "install mpi", cores=0.5, limit_seconds=3600),
+        suite("python.jobs", "jobs", "install mpi", marks="not soak", cores=0.5, limit_seconds=3600),
+        *soaks,
         *(suite(f"python.parallel.np{n}", "parallel", ranks=n, cores=1.5) for n in ranks),
         suite("python.unit", "unit", cores=0.5),
         suite("python.random", "random", cores=2, limit_seconds=7200),

@@ -13,7 +13,10 @@ from hosts import why_not
 from job import Ended
 
 END_SECONDS = 20  # for what outlives the launcher by a moment
-LOST_ALL = "no worker that has the state of the training is left"
+LOST_ALL = re.compile(
+    "no worker that has the state of the training is left|"
+    "all workers that had the state of the training were asked to leave"
+)
 
 
 def test_schedules_hold_every_fault_in_every_place_with_every_number_of_ranks() -> None:
@@ -32,7 +35,7 @@ def test_schedules_hold_every_fault_in_every_place_with_every_number_of_ranks() 
 @pytest.mark.soak
 def test_random_schedules_end_well_and_leave_nothing_behind(tmp_path: Path) -> None:
     # HVD_ELASTIC_SCHEDULES: how many; HVD_ELASTIC_SEED: the first one, for a repetition.
-    count = int(os.environ.get("HVD_ELASTIC_SCHEDULES", "40"))
+    count = int(os.environ.get("HVD_ELASTIC_SCHEDULES", "1000"))
     first = int(os.environ.get("HVD_ELASTIC_SEED", "1"))
     has_hosts = why_not() is None
     for seed in range(first, first + count):
@@ -48,13 +51,13 @@ def test_random_schedules_end_well_and_leave_nothing_behind(tmp_path: Path) -> N
         except BaseException as error:
             message = f"HVD_ELASTIC_SEED={seed} HVD_ELASTIC_SCHEDULES=1: {schedule}: {error}"
             raise AssertionError(message) from error
-        ending = "lost all" if LOST_ALL in job.output else "ended"
+        ending = "lost all" if LOST_ALL.search(job.output) else "ended"
         print(schedule, ending, f"{time.monotonic() - before:.1f} s", flush=True)
 
 
 def assert_ended_well(job: Ended) -> None:
     """All workers that had the state may die; that is said."""
-    if LOST_ALL in job.output:
+    if LOST_ALL.search(job.output):
         assert job.code != 0, job.output
         return
     assert job.code == 0, job.output
