@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,20 @@ def test_the_mpijob_starts_horovodrun_in_its_launcher() -> None:
     assert command[0] == "horovodrun"
     assert replicas["Launcher"]["replicas"] == 1
     assert replicas["Worker"]["replicas"] * specification["slotsPerWorker"] == 8
+
+
+def test_the_workers_of_the_elastic_mpijob_may_come_and_go() -> None:
+    specification = objects(FOLDER / "elastic-mpijob.yaml")["MPIJob"]["spec"]
+    replicas = specification["mpiReplicaSpecs"]
+    command = replicas["Launcher"]["template"]["spec"]["containers"][0]["command"]
+    worker = replicas["Worker"]["template"]["spec"]
+    options = dict(word.removeprefix("--").split("=") for word in command if "=" in word)
+
+    assert int(options["slots-per-host"]) == specification["slotsPerWorker"]
+    assert int(options["min-np"]) <= replicas["Worker"]["replicas"] * specification["slotsPerWorker"]
+    assert worker["terminationGracePeriodSeconds"] > 30
+    hook = worker["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
+    assert "pkill -TERM -x horovodrun" in hook[2]
+    launcher = Path(sys.executable).with_name("horovodrun")
+    asked = subprocess.run([launcher, *command[1:-2], "--help"], capture_output=True, text=True, check=False)
+    assert asked.returncode == 0, asked.stderr
