@@ -7,6 +7,7 @@
 #include "collective/small/combine_by_host.h"
 #include "tests/support/reference.h"
 #include "tests/unit/hosts_support.h"
+#include "tune/tuning.h"
 
 namespace hvd::testing {
 namespace {
@@ -213,6 +214,58 @@ TEST_P(HostsReduce, StreamsThatTakeFewBytesAtATimeGiveTheReference) {
 }
 
 constexpr hvd_dtype kFloats[] = {HVD_FLOAT16, HVD_BFLOAT16, HVD_FLOAT32, HVD_FLOAT64};
+
+// Runs a large float32 sum under each way to cut it.
+void expect_same_bits_however_cut(const std::vector<int>& labels,
+                                  const std::vector<collective::Cut>& cuts) {
+  // A ring of 10 hosts has it in one block, or in three.
+  const Case c{.count = 120011};
+  const Expectation e = expect_of(c, static_cast<int>(labels.size()));
+  run_hosts(labels, [&](HostRank& rank) {
+    Bytes first;
+    for (const collective::Cut& cut : cuts) {
+      Work work;
+      prepare(work, c, rank.size);
+      work.cut = cut;
+      const Bytes& in = e.inputs[static_cast<size_t>(rank.member)];
+      Bytes out(in.size());
+      work.runs[0].add(in.data(), out.data(), c.count);
+
+      const Status status = rank.group.run(work);
+
+      ASSERT_TRUE(status.is_ok()) << status.message();
+      if (first.empty()) first = out;
+      EXPECT_TRUE(out == first) << "chunk_bytes " << cut.chunk_bytes << ", part_bytes "
+                                << cut.part_bytes;
+    }
+  });
+}
+
+// 0 (automatic) and every size that a tuning can have.
+std::vector<uint32_t> levels_of(tune::Knob knob) {
+  std::vector<uint32_t> levels = {0};
+  for (const int64_t value : tune::info_of(knob).values)
+    levels.push_back(static_cast<uint32_t>(value));
+  return levels;
+}
+
+TEST_P(HostsReduce, NoSizeOfPartsOrChunksChangesABit) {
+  std::vector<collective::Cut> cuts;
+  for (const uint32_t bytes : levels_of(tune::Knob::kPartBytes))
+    cuts.push_back({.part_bytes = bytes});
+  for (const uint32_t bytes : levels_of(tune::Knob::kChunkBytes))
+    cuts.push_back({.chunk_bytes = bytes});
+  expect_same_bits_however_cut(GetParam(), cuts);
+}
+
+TEST(HostsRing, NoSizeOfChunksChangesABitOnHostsOfSeveralMembers) {
+  std::vector<collective::Cut> cuts;
+  for (const uint32_t bytes : levels_of(tune::Knob::kChunkBytes))
+    cuts.push_back({.chunk_bytes = bytes});
+  std::vector<int> labels;
+  for (int member = 0; member < 18; ++member) labels.push_back(member / 2);
+  expect_same_bits_however_cut(labels, cuts);
+}
 
 void expect_equal_numbers_unchanged(const std::vector<int>& labels) {
   run_hosts(labels, [&](HostRank& rank) {

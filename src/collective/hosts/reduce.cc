@@ -23,6 +23,19 @@ using shared_memory::Link;
 // One advance stays short: about a millisecond.
 constexpr int kTurnsPerAdvance = 16;
 
+// What one lane has of all bytes.
+WorkSize size_of_lane(const HostLayout& layout, const Work& work) {
+  WorkSize size = size_of(work);
+  size.bytes /= static_cast<uint64_t>(layout.lanes);
+  return size;
+}
+
+// Where the parts of a ring begin decides in which order their elements are added, so its blocks
+// have one size, however the work is to be cut: a tuning changes no bit.
+bool is_ring(const HostLayout& layout, const Work& work) {
+  return goes_by_ring(size_of_lane(layout, work), layout.host_count());
+}
+
 // For works between streams; a ring has an overlap of its own. `lane` is what one lane has of all
 // bytes.
 Pace begin(HostLink& hosts, const Work& work, const WorkSize& lane, uint64_t bytes) {
@@ -116,13 +129,11 @@ class TwoLevelReduce final : public Task {
   TwoLevelReduce(Link& local, HostLink& hosts, Work& work)
       : local_(local),
         hosts_(hosts),
-        walk_(work, work.cut.chunk(kSlotBytes)),
+        walk_(work, is_ring(hosts.layout(), work) ? kSlotBytes : work.cut.chunk(kSlotBytes)),
         chunks_(static_cast<uint32_t>(walk_.count_all())) {
-    WorkSize size = size_of(work);
-    const uint64_t bytes = size.bytes;
-    size.bytes /= static_cast<uint64_t>(lanes());  // what a lane has
-    if (goes_by_ring(size, hosts.layout().host_count())) order_ = HostOrder::kRing;
-    const Pace pace = begin(hosts, work, size, bytes);
+    const WorkSize size = size_of_lane(hosts.layout(), work);
+    if (is_ring(hosts.layout(), work)) order_ = HostOrder::kRing;
+    const Pace pace = begin(hosts, work, size, size_of(work).bytes);
     if (!hosts.is_lane()) return;
     network_ = make_host_reduce(
         hosts, {.block_count = chunks_,
@@ -262,7 +273,8 @@ std::unique_ptr<Task> make_reduce(Link& local, HostLink& hosts, Work& work) {
   if (hosts.layout().size() == hosts.layout().host_count()) {
     const WorkSize size = size_of(work);
     PaceShape pace = shape_of(begin(hosts, work, size, size.bytes));
-    if (work.cut.part_bytes > 0) pace.part_bytes = work.cut.part_bytes;
+    if (work.cut.part_bytes > 0 && !is_ring(hosts.layout(), work))
+      pace.part_bytes = work.cut.part_bytes;
     return make_flat_reduce(
         hosts, work,
         {.pace = pace,
