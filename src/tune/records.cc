@@ -40,9 +40,9 @@ std::string log_row(const LogContext& context, const Tuning& tuning, double scor
 }
 
 std::string gain_text(const Estimate& gain) {
-  return concat(decimal(gain.ratio(), 3),
-                " times the automatic tuning (95 % confidence: ", decimal(gain.low(), 3), " to ",
-                decimal(gain.high(), 3), ", ", gain.count, " comparisons)");
+  return concat(decimal(gain.ratio, 3),
+                " times the automatic tuning (95 % confidence: ", decimal(gain.low, 3), " to ",
+                decimal(gain.high, 3), ", ", gain.count, " comparisons)");
 }
 
 std::string profile_text(const Tuning& tuning, const Origin& origin, const Estimate& gain) {

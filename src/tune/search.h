@@ -31,14 +31,12 @@ struct SearchOptions {
   double caution = 0.8;  // 0 to 1: a winner leads by three times so many standard errors
 };
 
-// The middle of the logarithms of n ratios, and how sure it is.
+// How many times as quick one tuning is as another: the middle of the ratios of n pairs, and
+// between which values it lies, with a confidence of 95 % or more.
 struct Estimate {
-  double mean = 0;
-  double error = 0;  // standard error
+  double ratio = 1;
+  double low = 1, high = 1;
   int count = 0;
-  double ratio() const;
-  double low() const;   // of 95 %
-  double high() const;  // of 95 %
 };
 
 class Search {
@@ -70,8 +68,9 @@ class Search {
   void begin_race(Phase phase, const Tuning& challenger);
   void finish_race(Outcome outcome);
   Outcome judge() const;
-  Estimate estimate() const;
+  Estimate gain_of_champion() const;
   double middle() const;
+  double error_of_middle() const;
   double deviation_so_far() const;
   double squares_of_race() const;
   double deviation() const;

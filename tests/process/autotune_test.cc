@@ -79,7 +79,7 @@ void expect_a_good_end(const LaunchedJob& job, const std::string& profile, const
   ASSERT_GT(rows.size(), 10u);
   EXPECT_EQ(rows.back().knobs, knobs_of(*best)) << "the last row is the best tuning";
   if (!kTimesMeanSomething) return;
-  constexpr size_t kLastRace = 17;
+  constexpr size_t kLastRace = 19;
   if (rows.size() > kLastRace) rows.erase(rows.begin(), rows.end() - kLastRace);
   EXPECT_GE(median_of(rows, knobs_of(*best)), 0.5 * median_of(rows, knobs_of({}))) << contents(log);
 }

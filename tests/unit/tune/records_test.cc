@@ -19,8 +19,8 @@ TEST(TuneRecords, TheLogBeginsWithTheColumnsOfTheOriginal) {
 
 TEST(TuneRecords, AProfileIsReadBackAsItWas) {
   const Tuning tuning = *parse_tuning("chunk_bytes=65536 spin_count=0 progress=background");
-  const std::string text =
-      profile_text(tuning, {.ranks = 4, .hosts = 2}, {.mean = 0.182, .error = 0.01, .count = 8});
+  const std::string text = profile_text(tuning, {.ranks = 4, .hosts = 2},
+                                        {.ratio = 1.2, .low = 1.1764, .high = 1.2231, .count = 9});
 
   EXPECT_EQ(*parse_profile(text), tuning);
   EXPECT_THAT(text, HasSubstr("4 ranks on 2 hosts"));

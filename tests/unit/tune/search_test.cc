@@ -139,10 +139,41 @@ TEST(Search, ReportsTheGainWithItsConfidence) {
   }
 
   EXPECT_FALSE(search.fell_back());
-  EXPECT_NEAR(search.gain().ratio(), 1.2, 0.03);
-  EXPECT_LT(search.gain().low(), 1.2);
-  EXPECT_GT(search.gain().high(), 1.2);
-  EXPECT_GT(search.gain().low(), 1.1);
+  EXPECT_NEAR(search.gain().ratio, 1.2, 0.03);
+  EXPECT_LT(search.gain().low, 1.2);
+  EXPECT_GT(search.gain().high, 1.2);
+  EXPECT_GT(search.gain().low, 1.1);
+}
+
+// What an interval of 95 % promises: the truth lies in 19 of 20, however the samples scatter.
+TEST(Search, TheTrueGainLiesInNineteenOfTwentyIntervals) {
+  constexpr int kSearches = 1500;
+  const auto axes = one_host_axes();
+  for (const SurfaceShape& shape :
+       {SurfaceShape{.noise = 0.01}, SurfaceShape{.noise = 0.05}, SurfaceShape{.noise = 0.15},
+        SurfaceShape{.noise = 0.02, .drift = -0.002},
+        SurfaceShape{.noise = 0.03, .outliers = 0.05}}) {
+    int searches = 0, covered = 0;
+    for (uint64_t seed = 1; seed <= kSearches; ++seed) {
+      Surface surface(axes, seed, shape);
+      // Few races: little to learn the scatter from.
+      Search search(axes, Tuning{}, {.most_races = 4});
+      Tuning champion;
+      while (!search.is_done()) {
+        champion = search.best();
+        search.report(surface.sample(search.tuning()));
+      }
+      const Estimate& gain = search.gain();
+      if (gain.count == 0) continue;  // nothing won: no interval
+      const double truth = surface.speed(champion) / surface.speed(Tuning{});
+      ++searches;
+      covered += gain.low <= truth && truth <= gain.high ? 1 : 0;
+    }
+    ASSERT_GT(searches, kSearches / 4);
+    EXPECT_GE(covered, 0.95 * searches)
+        << "noise " << shape.noise << ", " << searches << " intervals";
+    EXPECT_LE(covered, 0.99 * searches) << "wider than it need be: noise " << shape.noise;
+  }
 }
 
 TEST(Search, TriesNothingWhereNothingIsAllowed) {
