@@ -23,6 +23,7 @@ STANDINS = ("cuda_standin", "nccl_standin")  # jobs on GPUs need them
 QUICK = "not soak and not slow"
 FIRST_MINOR_WITH_KERAS_3 = 16
 FUZZ_LIMIT_SECONDS = 14 * 3600  # an hour and a third for each target, also on one core
+FULL_LIMIT_SECONDS = 3 * 3600  # at least: a suite may hold soaks of an hour each
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +97,8 @@ def make_run(mode: str, pattern: str) -> Run:
     if chosen != newest:
         return Run(mode, pattern, chosen, None, others, chosen_torch)
     newest = TensorFlow(newest.version, is_newest=True)
-    return Run(
-        mode, pattern, newest, oldest, others, chosen_torch, find_older_torch() if mode == "full" else ()
-    )
+    older_torch = find_older_torch() if mode == "full" else ()
+    return Run(mode, pattern, newest, oldest, others, chosen_torch, older_torch)
 
 
 def find_older_torch() -> tuple[Torch, ...]:
@@ -127,7 +127,9 @@ def suites(run: Run) -> list[Step]:
     of_all = [*python(run), *release(run), *tensorflow(run), *mixed(run)]
     of_older = (torch(replace(run, torch=each)) for each in run.older_torch)
     last = [*sanitizers(run), check("install .venv", "build release")]
-    return [*of_all, *itertools.chain(*of_frameworks), *itertools.chain(*of_older), *last]
+    steps = [*of_all, *itertools.chain(*of_frameworks), *itertools.chain(*of_older), *last]
+    least = FULL_LIMIT_SECONDS if run.is_full else 0
+    return [replace(step, limit_seconds=max(step.limit_seconds, least)) for step in steps]
 
 
 def preparations(run: Run) -> list[Step]:

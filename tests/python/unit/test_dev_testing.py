@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -271,6 +272,21 @@ def test_frameworks_that_need_an_older_python_are_left_out(minor, tmp_path, monk
     found = {name: plan.frameworks.Framework(name).has_python for name in ("mxnet", "jax")}
 
     assert found == {"mxnet": minor <= 11, "jax": True}
+
+
+def test_the_full_run_gives_each_suite_the_time_that_its_soaks_take():
+    steps = {step.name: step for step in run.steps_of(plan.make_run("full", ""))}
+    source = (ROOT / "tests/explore/explore_test.cc").read_text(encoding="utf-8")
+    suites = (ROOT / "tests/explore/CMakeLists.txt").read_text(encoding="utf-8")
+
+    kinds = len(re.findall(r"^ *Case\{", source, re.MULTILINE))
+    seconds = int(steps["test release.explore"].environment["HVD_EXPLORE_SECONDS"])
+    limit = int(re.search(r"hvd_explore_tests .*TIMEOUT (\d+)", suites)[1])
+    assert kinds > 10
+    assert 2 * kinds * seconds < limit, "twice: a finding is made shorter, and the machine has other work"
+    limits = {name: step.limit_seconds for name, step in steps.items() if name.startswith("test python.")}
+    assert limits["test python.jobs"] > 2 * 3600, "a thousand resets may take an hour, and much else is there"
+    assert all(limit > 2 * 3600 for limit in limits.values()), limits
 
 
 def test_the_full_run_also_holds_older_releases_of_pytorch():
