@@ -37,12 +37,11 @@ Status check_owner_in(const std::string& folder, const struct stat& entry) {
   return Status::ok();
 }
 
-}  // namespace
-
-Result<UniqueFd> create_own_file(const std::string& path, unsigned mode) {
-  // O_NONBLOCK: a named pipe without reader is an error, not a hang. Emptied after the look at it.
-  UniqueFd file(::open(path.c_str(),
-                       O_WRONLY | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC | O_NONBLOCK, mode));
+// As it is; `more` are flags of open().
+Result<UniqueFd> open_own_file(const std::string& path, int more, unsigned mode) {
+  // O_NONBLOCK: a named pipe without reader is an error, not a hang.
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC | O_NONBLOCK;
+  UniqueFd file(::open(path.c_str(), kFlags | more, mode));
   if (!file.valid() && errno == ELOOP) {
     return precondition_error("it is a symbolic link, which is not followed; name the file itself");
   }
@@ -53,10 +52,24 @@ Result<UniqueFd> create_own_file(const std::string& path, unsigned mode) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return errno_status("it cannot be looked at", errno);
   HVD_TRY(check_owner_in(folder_of(path), info));
+  return file;
+}
+
+}  // namespace
+
+Result<UniqueFd> create_own_file(const std::string& path, unsigned mode) {
+  HVD_TRY_ASSIGN(UniqueFd file, open_own_file(path, 0, mode));
+  // After the look at it. Pipes and devices have no length.
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return errno_status("it cannot be looked at", errno);
   if (S_ISREG(info.st_mode) && ::ftruncate(file.get(), 0) != 0) {
     return errno_status("it cannot be emptied", errno);
   }
   return file;
+}
+
+Result<UniqueFd> append_to_own_file(const std::string& path, unsigned mode) {
+  return open_own_file(path, O_APPEND, mode);
 }
 
 Status make_own_folders(const std::string& path, unsigned mode) {

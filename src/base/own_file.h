@@ -13,6 +13,8 @@ namespace hvd {
 // An empty file for writing, made or emptied. Named pipes and devices are opened as they are, and
 // without waiting. Errors do not name the path.
 Result<UniqueFd> create_own_file(const std::string& path, unsigned mode);
+// The same, behind what it holds.
+Result<UniqueFd> append_to_own_file(const std::string& path, unsigned mode);
 
 // The folder and those above it that are missing. Errors name the folder.
 Status make_own_folders(const std::string& path, unsigned mode);

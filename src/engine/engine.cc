@@ -101,6 +101,7 @@ Result<std::unique_ptr<Engine>> Engine::start(EngineOptions options) {
   const auto static_sets = std::move(options.process_sets);
   const Interrupt interrupt = options.interrupt;
   auto engine = std::unique_ptr<Engine>(new Engine({.engine_number = next_engine_number(),
+                                                    .epoch = options.epoch,
                                                     .topology = std::move(options.topology),
                                                     .settings = std::move(options.settings),
                                                     .job = std::move(job),

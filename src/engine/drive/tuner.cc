@@ -1,6 +1,7 @@
 #include "engine/drive/tuner.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,11 @@ Status write_all(int descriptor, std::string_view text) {
   return Status::ok();
 }
 
+bool holds_anything(int descriptor) {
+  struct stat info {};
+  return descriptor >= 0 && ::fstat(descriptor, &info) == 0 && info.st_size > 0;
+}
+
 Status write_profile(const std::string& path, std::string_view text) {
   HVD_TRY_ASSIGN(const UniqueFd file, create_own_file(path, 0644));
   return write_all(file.get(), text);
@@ -51,14 +57,21 @@ TunerOptions tuner_options(const Settings& settings) {
   return options;
 }
 
-Result<tune::Tuning> read_profile(const Settings& settings) {
+Result<tune::Tuning> read_profile(const Settings& settings, uint64_t epoch) {
   const std::string& path = settings.autotune_profile;
   if (path.empty()) return tune::Tuning{};
   std::ifstream file(path);
   if (!file) {
-    if (settings.autotune && access(path.c_str(), F_OK) != 0) return tune::Tuning{};
+    const int error = errno;
+    const bool is_missing = access(path.c_str(), F_OK) != 0;
+    if (is_missing && settings.autotune) return tune::Tuning{};
+    if (is_missing && epoch > 1) {
+      HVD_LOG(kWarning, "HOROVOD_AUTOTUNE_PROFILE: '", path, "' is not on the host of the new ",
+              "rank 0: the tuning is automatic from here on");
+      return tune::Tuning{};
+    }
     return invalid_argument(
-        concat("HOROVOD_AUTOTUNE_PROFILE: cannot read '", path, "': ", std::strerror(errno)));
+        concat("HOROVOD_AUTOTUNE_PROFILE: cannot read '", path, "': ", std::strerror(error)));
   }
   std::ostringstream text;
   text << file.rdbuf();
@@ -71,7 +84,8 @@ Result<tune::Tuning> read_profile(const Settings& settings) {
 Result<std::unique_ptr<Tuner>> Tuner::open(TunerOptions options) {
   UniqueFd log;
   if (!options.log_path.empty()) {
-    auto file = create_own_file(options.log_path, 0644);
+    auto file = options.continues_log ? append_to_own_file(options.log_path, 0644)
+                                      : create_own_file(options.log_path, 0644);
     if (!file) {
       return Status(file.status().code(), concat("HOROVOD_AUTOTUNE_LOG: cannot write '",
                                                  options.log_path, "': ", file.status().message()));
@@ -85,18 +99,30 @@ Tuner::Tuner(TunerOptions options, UniqueFd log)
     : options_(std::move(options)),
       search_(options_.axes, options_.start, options_.search),
       log_(std::move(log)) {
-  unwritten_rows_ = tune::log_header();
+  if (!holds_anything(log_.get())) unwritten_rows_ = tune::log_header();
   waits_for_switch_ = search_.tuning() != in_effect_;
+  if (search_.is_done()) report_end();
 }
 
 void Tuner::end_early() {
-  if (search_.is_done() || search_.races() == 0) return;
+  if (search_.is_done()) return;
+  if (!has_seen_any_) {
+    HVD_LOG(kWarning,
+            "autotune: nothing was tuned: the job ran no allreduce of the global process ",
+            "set, by which tunings are compared");
+    return;
+  }
+  if (search_.races() == 0) {
+    HVD_LOG(kWarning, "autotune: nothing was tuned: the job ended before the first comparison did");
+    return;
+  }
   HVD_LOG(kWarning, "autotune: the job ended after ", search_.races(),
           " comparisons, before the search did; best so far: ", to_text(search_.best()));
   note_profile();
 }
 
 std::optional<tune::Tuning> Tuner::reduced(uint64_t key, uint64_t bytes, TimePoint now) {
+  has_seen_any_ = true;
   if (waits_for_switch_ || search_.is_done()) return std::nullopt;
   if (!has_begun_) {
     begin_sample(now);
@@ -140,13 +166,21 @@ std::optional<tune::Tuning> Tuner::end_sample(TimePoint now) {
   return search_.tuning();
 }
 
+void Tuner::note_end_row() {
+  if (best_score_ <= 0) return;  // not a sample was taken
+  MutexLock lock(mutex_);
+  unwritten_rows_ += tune::log_row(options_.context, search_.best(), best_score_);
+}
+
 void Tuner::report_end() {
-  {
-    MutexLock lock(mutex_);
-    unwritten_rows_ += tune::log_row(options_.context, search_.best(), best_score_);
-  }
+  note_end_row();
   note_profile();
   const tune::Estimate& gain = search_.gain();
+  if (search_.races() == 0) {
+    HVD_LOG(kWarning, "autotune: done without a comparison: the tuning stays ",
+            to_text(search_.best()));
+    return;
+  }
   if (gain.count == 0 || search_.fell_back()) {
     HVD_LOG(kWarning, "autotune: done after ", search_.races(),
             " comparisons: nothing is better than the automatic tuning, which is kept");

@@ -27,8 +27,9 @@ struct TunerOptions {
   tune::Tuning start;
   tune::SearchOptions search;
   int64_t steps_per_sample = 10;
-  std::string log_path;      // empty: none
-  std::string profile_path;  // empty: none
+  std::string log_path;        // empty: none
+  bool continues_log = false;  // behind the rows of an earlier world of the job
+  std::string profile_path;    // empty: none
   tune::LogContext context;
   tune::Origin origin;
 };
@@ -36,7 +37,8 @@ struct TunerOptions {
 // Of the settings; everything else is the engine's.
 TunerOptions tuner_options(const Settings& settings);
 // What HOROVOD_AUTOTUNE_PROFILE holds; automatic if it is unset, or not there and to be written.
-Result<tune::Tuning> read_profile(const Settings& settings);
+// A later world of a job goes on without it, with a warning: its rank 0 may be on another host.
+Result<tune::Tuning> read_profile(const Settings& settings, uint64_t epoch);
 
 class Tuner {
  public:
@@ -46,7 +48,8 @@ class Tuner {
       HVD_REQUIRES(engine_role);
   // All ranks have switched, or are about to at the same operation.
   void switched(const tune::Tuning& tuning, TimePoint now) HVD_REQUIRES(engine_role);
-  // The job ends: what the search has found by now is the profile.
+  // The job ends: what the search has found by now is the profile. A search that never came to a
+  // comparison is told.
   void end_early() HVD_REQUIRES(engine_role);
 
   // Writes what has been noted since.
@@ -57,6 +60,7 @@ class Tuner {
   void begin_sample(TimePoint now);
   std::optional<tune::Tuning> end_sample(TimePoint now);
   void report_end();
+  void note_end_row();
   void note_profile();
 
   const TunerOptions options_;
@@ -64,6 +68,7 @@ class Tuner {
   tune::Tuning in_effect_;
   double best_score_ = 0;  // of the last sample under the champion
   bool waits_for_switch_ = false;
+  bool has_seen_any_ = false;  // allreduce of the global set
   bool has_begun_ = false;
   TimePoint began_{};
   uint64_t bytes_ = 0;

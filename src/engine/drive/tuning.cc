@@ -20,13 +20,14 @@ tune::Defaults EngineTuning::own_tuning() const {
 Status EngineTuning::start() {
   if (surroundings_.rank() != 0) return Status::ok();
   const Settings& settings = surroundings_.settings;
-  HVD_TRY_ASSIGN(const tune::Tuning start, read_profile(settings));
+  HVD_TRY_ASSIGN(const tune::Tuning start, read_profile(settings, surroundings_.epoch));
   sets_.global().propose(start);
   if (!settings.autotune) return Status::ok();
   TunerOptions options = tuner_options(settings);
   const tune::Defaults own = own_tuning();
   options.axes = tune::axes_for(own);
   options.start = start;
+  options.continues_log = surroundings_.epoch > 1;
   options.context.is_hierarchical = own.hosts > 1 && !own.has_one_rank_per_host;
   options.origin = {own.ranks, own.hosts};
   if (options.axes.empty()) {

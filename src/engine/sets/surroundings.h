@@ -17,6 +17,7 @@ namespace hvd::engine {
 
 struct Surroundings {
   uint64_t engine_number = 0;  // among the engines of this process
+  uint64_t epoch = 1;          // of the worlds that the processes of the job have formed
   topology::Topology topology;
   Settings settings;
   std::unique_ptr<shm::Job> job;

@@ -50,6 +50,17 @@ TEST_F(OwnFile, IsMadeOrEmptied) {
   EXPECT_EQ(content("there"), "");
 }
 
+TEST_F(OwnFile, KeepsWhatItHoldsWhereMoreIsAppended) {
+  write("there");
+
+  const auto file = append_to_own_file(path("there"), 0644);
+
+  ASSERT_TRUE(file);
+  ASSERT_EQ(::write(file->get(), ", new", 5), 5);
+  EXPECT_EQ(content("there"), "old words, new");
+  EXPECT_TRUE(append_to_own_file(path("new"), 0644));
+}
+
 TEST_F(OwnFile, IsNotWrittenThroughALink) {
   write("target");
   fs::create_symlink(path("target"), path("link"));
