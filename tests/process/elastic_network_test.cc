@@ -69,6 +69,28 @@ TEST_F(ElasticNetwork, AHostThatIsLostIsTakenOutAndTheOthersGoOn) {
   EXPECT_THAT(job.err(), HasSubstr("hostc gets no new workers any more"));
 }
 
+// Whoever has lost a peer inside Gloo leaves it, and builds another group with those that remain.
+TEST_F(ElasticNetwork, AHostThatIsLostOverGlooIsTakenOutToo) {
+  const std::string plugin =
+      std::filesystem::path(launcher_path()).replace_filename("libhorovod_gloo.so").string();
+  if (!std::filesystem::exists(plugin)) GTEST_SKIP() << "no plug-in";
+  LaunchedJob job(command({"--gloo", "-np", "3", "--min-np", "2", "-H", "hosta:1,hostb:1,hostc:1"},
+                          {"large", "1000000"}),
+                  {.environment = hosts_->environment(
+                       {"HOROVOD_GLOO_PLUGIN=" + plugin, "HOROVOD_LOG_LEVEL=info"})});
+  ASSERT_TRUE(wait_for_world(job, 1, 3)) << job.err();
+
+  ::kill(parent_of(process(job, 1, 2, 3)), SIGKILL);
+  ASSERT_TRUE(wait_for_world(job, 2, 2)) << job.err();
+  stop();
+
+  EXPECT_EQ(job.wait(), 0) << job.err();
+  for (const int rank : {0, 1}) EXPECT_EQ(process(job, 2, rank, 2), process(job, 1, rank, 3));
+  const std::string said = job.out() + job.err(), uses = "Gloo carries the data between hosts";
+  EXPECT_NE(said.find(uses), said.rfind(uses)) << "in both worlds: " << said;
+  EXPECT_THAT(job.out(), HasSubstr("finished after "));
+}
+
 // ssh (here: nsenter) still reaches it, so its worker comes back and asks for a place.
 TEST_F(ElasticNetwork, AHostThatOnlySshReachesIsGivenUpWithAReason) {
   LaunchedJob job(command({"-np", "3", "--min-np", "2", "-H", "hosta:1,hostb:1,hostc:1",

@@ -80,6 +80,17 @@ TEST_F(HostsGloo, IsNotTakenUnlessAskedFor) {
   EXPECT_THAT(job.out() + job.err(), AllOf(Not(HasSubstr(kUses)), Not(HasSubstr(kDoesNot))));
 }
 
+TEST_F(HostsGloo, IsBuiltAgainInTheSameProcessesWithAnotherSize) {
+  LaunchedJob job(over_gloo(ranks(3, "hosta:1,hostb:1,hostc:1", {"resized", "16000000"})),
+                  {.environment = settings()});
+
+  EXPECT_EQ(job.wait(), 0) << job.out() << job.err();
+  for (const char* rank : {"rank 0 ", "rank 1 "})
+    EXPECT_THAT(job.out(), HasSubstr(std::string(rank) + "of 3 goes on with 2 ranks"));
+  const std::string said = job.out() + job.err();
+  EXPECT_NE(said.find(kUses), said.rfind(kUses)) << "in both jobs: " << said;
+}
+
 TEST_F(HostsGloo, NamesAKilledPeerOnRanksThatAreNotItsNeighboursToo) {
   LaunchedJob job(over_gloo(ranks(4, "hosta:2,hostb:1,hostc:1", {"stubborn", "16000000"})),
                   {.environment = settings()});

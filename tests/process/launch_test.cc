@@ -268,6 +268,19 @@ TEST(LaunchExitCode, CheckBuildTellsGlooFromOurOwnEngine) {
   EXPECT_THAT(job.out(), HasSubstr("    [ ] Gloo\n    [X] Native\n"));
 }
 
+TEST(LaunchExitCode, CheckBuildAndTheDoctorShowGlooWhereItIs) {
+  const auto plugin = std::filesystem::path(launcher_path()).replace_filename("libhorovod_gloo.so");
+  if (!std::filesystem::exists(plugin)) GTEST_SKIP() << "no plug-in";
+  const LaunchedJob::Settings settings{.environment = {"HOROVOD_GLOO_PLUGIN=" + plugin.string()}};
+  LaunchedJob table({"--check-build"}, settings);
+  LaunchedJob doctor({"doctor"}, settings);
+
+  EXPECT_EQ(table.wait(), 0);
+  doctor.wait();
+  EXPECT_THAT(table.out(), HasSubstr("\n    [X] Gloo\n    [X] Native\n"));
+  EXPECT_THAT(doctor.out(), HasSubstr("; --gloo uses it between hosts"));
+}
+
 TEST(LaunchExitCode, CheckBuildShowsTheTable) {
   LaunchedJob job({"--check-build"});
 

@@ -4,11 +4,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "elastic/message.h"
 #include "horovod/hvd.h"
@@ -52,7 +54,23 @@ int64_t wishes(const char* stop_file) {
 
 enum class WorldEnd { kLost, kChange, kStop, kLeave, kWrong };
 
-WorldEnd live_in_world(const char* stop_file, int64_t& step) {
+// Bytes that are no small operation, so that whatever carries large ones carries them.
+hvd_status reduce_large(std::vector<float>& values) {
+  const int64_t shape[] = {std::ssize(values)};
+  std::fill(values.begin(), values.end(), 1.0f);
+  hvd_request request;
+  hvd_request_init(&request);
+  request.kind = HVD_ALLREDUCE;
+  request.dtype = HVD_FLOAT32;
+  request.reduce_op = HVD_OP_SUM;
+  request.ndim = 1;
+  request.shape = shape;
+  request.input = request.output = values.data();
+  request.name = "large";
+  return hvd_run(&request, HVD_FOREVER);
+}
+
+WorldEnd live_in_world(const char* stop_file, std::vector<float>& large, int64_t& step) {
   int64_t newest = 0;
   if (reduce("newest", HVD_OP_MAX, step, &newest) != HVD_OK) return WorldEnd::kLost;
   step = newest;
@@ -61,6 +79,11 @@ WorldEnd live_in_world(const char* stop_file, int64_t& step) {
     int64_t count = 0, all = 0;
     if (reduce("count", HVD_OP_SUM, 1, &count) != HVD_OK) return WorldEnd::kLost;
     if (count != hvd_size()) return WorldEnd::kWrong;
+    if (!large.empty()) {
+      if (reduce_large(large) != HVD_OK) return WorldEnd::kLost;
+      if (std::count(large.begin(), large.end(), static_cast<float>(count)) != std::ssize(large))
+        return WorldEnd::kWrong;
+    }
     ++step;
     const int64_t mine = wishes(stop_file);
     if (reduce("wishes", HVD_OP_MAX, mine, &all) != HVD_OK) return WorldEnd::kLost;
@@ -90,6 +113,7 @@ std::optional<int> run_as_elastic_worker(int argc, char** argv) {
   const int number = argc == 5 ? std::atoi(argv[4]) : -1;
   if (role == "dies-in-init" && rank == number) die_in_init(rank);
   if (role == "cannot-start" && rank >= number) return 6;
+  std::vector<float> large(role == "large" ? static_cast<size_t>(number) : 0);
   int64_t step = 0;
   while (true) {
     const hvd_status status = hvd_init(nullptr);
@@ -104,7 +128,7 @@ std::optional<int> run_as_elastic_worker(int argc, char** argv) {
     std::printf("epoch %d rank %d of %d is %d\n", static_cast<int>(hvd_elastic_epoch()), hvd_rank(),
                 hvd_size(), static_cast<int>(::getpid()));
     std::fflush(stdout);
-    const WorldEnd end = live_in_world(argv[2], step);
+    const WorldEnd end = live_in_world(argv[2], large, step);
     if (end == WorldEnd::kLost && role == "dies-in-reset" && hvd_rank() == number) return 8;
     if (end == WorldEnd::kLeave) tell(HVD_ELASTIC_LEAVING);
     if (end == WorldEnd::kStop) tell(HVD_ELASTIC_DONE);

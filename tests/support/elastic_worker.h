@@ -13,6 +13,7 @@ namespace hvd::testing {
 //   dies-in-reset RANK  the worker that has this rank when its world is lost dies instead of coming
 //                       back
 //   cannot-start N      workers from number N on end at once
+//   large N             each step also sums N floats
 // Says "epoch E rank R of N is P" at the start of each world, where P is its process, and
 // "finished after S steps" at the end. Exits with 9 if a sum is wrong.
 inline constexpr char kElasticFlag[] = "--elastic-worker";

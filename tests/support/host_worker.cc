@@ -221,6 +221,21 @@ void steps(int64_t count, size_t bytes) {
   say("is done");
 }
 
+// The same processes form a second job, without the last one. One rank per host.
+void resized(size_t bytes) {
+  const int rank = hvd_rank(), size = hvd_size() - 1;
+  steps(2, bytes);
+  hvd_shutdown();
+  if (rank == size) return;
+  hvd_init_options options;
+  hvd_init_options_init(&options);
+  options.topology = {rank, size, 0, 1, rank, size};
+  ASSERT_EQ(hvd_init(&options), HVD_OK) << hvd_last_error();
+  EXPECT_EQ(hvd_size(), size);
+  steps(2, bytes);
+  say("of %d goes on with %d ranks", size + 1, hvd_size());
+}
+
 bool is_written_by_the_tuner(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -349,6 +364,8 @@ int run_role(const std::string& role, const std::vector<std::string>& words) {
     say("has checked every operation");
   } else if (role == "steps") {
     steps(number(0), static_cast<size_t>(number(1)));
+  } else if (role == "resized") {
+    resized(static_cast<size_t>(number(0)));
   } else if (role == "tuned") {
     until_tuned(words.at(0), static_cast<size_t>(number(1)));
   } else if (role == "objects") {

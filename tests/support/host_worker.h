@@ -17,10 +17,11 @@ inline constexpr char kRankFlag[] = "--rank";
 //   stubborn BYTES       the same, deaf to SIGTERM and SIGINT
 //   one-fails RANK HOW   the same, while that rank ends early: kill, stop, exit-N (without
 //                        shutdown), shutdown-N (then exit)
-//   tuned PROFILE BYTES  allreduces, small and large ones, until the autotuner has written that
-//   file wait FIFO            waits in a barrier for rank 0, which reads a line from the pipe
-//   first; says
-//                        how much processor time that took
+//   resized BYTES        shuts down after some allreduces, and does the same in a second job of all
+//                        ranks but the last; says "goes on with N ranks"
+//   tuned PROFILE BYTES  allreduces, small and large ones, until the autotuner has written it
+//   wait FIFO            waits in a barrier for rank 0, which first reads a line from the pipe;
+//                        says how much processor time that took
 // Stands in each of those objects.
 inline constexpr char kObjectMark[] = "nobody may see this pickle";
 // The exit code, or nullopt: this process is no rank.
