@@ -164,7 +164,13 @@ def _common_environment(program: Program, folder: Path, patience: Patience) -> I
         "HOROVOD_STALL_CHECK_TIME_SECONDS": str(patience.stall_seconds),
         "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": str(patience.stall_limit_seconds),
         "HOROVOD_GLOO_TIMEOUT_SECONDS": "60",
+        # Programs are short: what is drawn is soon tried.
+        "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": "1",
+        "HOROVOD_AUTOTUNE_WARMUP_SAMPLES": "0",
     }
+    if tuning := common.get("HOROVOD_AUTOTUNE_PROFILE"):
+        common["HOROVOD_AUTOTUNE_PROFILE"] = str(folder / "profile.txt")
+        (folder / "profile.txt").write_text(tuning, encoding="utf-8")
     if len(program.hosts) == 1:
         yield common
         return
