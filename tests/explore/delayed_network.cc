@@ -22,6 +22,7 @@ class DelayedStream final : public net::Stream {
       bytes.insert(bytes.end(), data, data + part.iov_len);
     }
     const size_t count = bytes.size();
+    out_->sent += count;
     if (count > 0) out_->on_its_way.push_back(std::move(bytes));
     return count;
   }
@@ -34,6 +35,7 @@ class DelayedStream final : public net::Stream {
       std::copy(in_->here.begin(), end, to);
       in_->here.erase(in_->here.begin(), end);
       got += count;
+      in_->taken += count;
       if (count < part.iov_len) break;
     }
     return got;
@@ -118,9 +120,19 @@ bool DelayedNetwork::has_news(int32_t rank) const {
 
 uint64_t DelayedNetwork::digest() const {
   uint64_t digest = pipes_.size();
+  for (const auto& [key, all] : ends_) {
+    for (const Ends& ends : all) digest = mix(digest, static_cast<uint64_t>(ends.given));
+  }
   for (const auto& pipe : pipes_) {
-    digest = mix(digest, pipe->here.size());
-    for (const auto& bytes : pipe->on_its_way) digest = mix(digest, bytes.size());
+    digest = mix(mix(digest, pipe->sent), pipe->taken);
+    std::string come(pipe->here.size(), '\0');
+    std::transform(pipe->here.begin(), pipe->here.end(), come.begin(),
+                   [](std::byte byte) { return static_cast<char>(byte); });
+    digest = hash_bytes(come, mix(digest, come.size()));
+    for (const auto& bytes : pipe->on_its_way) {
+      digest = hash_bytes({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                          mix(digest, bytes.size()));
+    }
   }
   return digest;
 }

@@ -31,6 +31,8 @@ class DelayedNetwork {
     int32_t to = 0;
     std::deque<std::vector<std::byte>> on_its_way;  // a part per send
     std::deque<std::byte> here;
+    // Bytes in all: how far sender and receiver are, which keep that to themselves.
+    uint64_t sent = 0, taken = 0;
   };
 
  private:

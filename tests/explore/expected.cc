@@ -52,13 +52,15 @@ Call::Call(const Word& word, int rank, int ranks, int phase, int occurrence) : w
     names_ = {concat("G", word.name, "a")};
   } else if (word.kind == Kind::kBarrier) {
     names_ = {std::string(engine::kBarrierName)};
-  } else if (word.kind != Kind::kJoin && word.kind != Kind::kAddSet) {
+  } else if (word.kind != Kind::kJoin && !changes_sets(word)) {
     names_ = {word.kind == Kind::kUnnamed ? "" : name};
   }
   shape_ = {static_cast<int64_t>(names_.empty() ? 0 : count / names_.size())};
   if (word.kind == Kind::kAlltoall) splits_.assign(static_cast<size_t>(ranks), 1);
   for (int32_t member = 0; word.kind == Kind::kAddSet && member < ranks; ++member)
     set_ranks_.push_back(member);
+  // The one that is open, whatever its number is (Rank::begin_internal).
+  if (word.kind == Kind::kRemoveSet) set_ranks_ = {1};
 }
 
 void Call::set_buffers(const int32_t* input, int32_t* output) {
@@ -100,6 +102,9 @@ engine::Submission Call::submission() const {
     case Kind::kAddSet:
       s.kind = wire::Kind::kProcessSetAdd;
       break;
+    case Kind::kRemoveSet:
+      s.kind = wire::Kind::kProcessSetRemove;
+      break;
     default:
       s.kind = wire::Kind::kAllreduce;
       break;
@@ -120,6 +125,7 @@ Expected::Expected(const Program& program) : ranks_(program.ranks) {
       const int occurrence = seen[{word.in_second_set, word.kind, word.name}]++;
       takes_part_[{word.in_second_set, word.kind, word.name, phase, occurrence}] |= 1u << rank;
       if (word.kind == Kind::kGroup) groupings[word.name].first = true;
+      removes_sets_ = removes_sets_ || word.kind == Kind::kRemoveSet;
       if (word.kind == Kind::kPart) groupings[word.name].second = true;
       if (word.kind != Kind::kJoin) continue;
       ++phase;
@@ -170,10 +176,12 @@ std::string Expected::complaint(int rank, const Word& word, int phase, int occur
     const bool may_be_refused = has_other_groupings_ &&
                                 (word.kind == Kind::kGroup || word.kind == Kind::kPart) &&
                                 answer.status.code() == StatusCode::kPreconditionError;
-    return may_be_refused ? "" : concat(who, " failed: ", answer.status.message());
+    const bool may_be_aborted =
+        removes_sets_ && word.in_second_set && answer.status.code() == StatusCode::kAborted;
+    return may_be_refused || may_be_aborted ? ""
+                                            : concat(who, " failed: ", answer.status.message());
   }
-  if (word.kind == Kind::kBarrier || word.kind == Kind::kJoin || word.kind == Kind::kAddSet)
-    return "";
+  if (word.kind == Kind::kBarrier || word.kind == Kind::kJoin || changes_sets(word)) return "";
   const std::vector<int32_t> expected = result(rank, word, phase, occurrence);
   std::vector<int32_t> got = answer.output;
   const bool core_allocated = word.kind == Kind::kAllgather || word.kind == Kind::kAlltoall ||

@@ -55,6 +55,7 @@ class Expected {
 
   const int ranks_;
   bool has_other_groupings_ = false;
+  bool removes_sets_ = false;
   // Who submits a word for the n-th time between two joins: a bit per rank.
   std::map<std::tuple<bool, Kind, int, int, int>, uint32_t> takes_part_;
 };

@@ -110,6 +110,7 @@ Search try_every_schedule(const Program& program, uint64_t most_runs) {
   do {
     Outcome outcome = run(program, Grain::kSteps, strategy);
     ++search.schedules;
+    search.ends += outcome.has_ended ? 1 : 0;
     search.states = strategy.states();
     if (!outcome.is_ok()) {
       search.finding = Finding{program, Grain::kSteps, std::move(outcome), search.schedules};

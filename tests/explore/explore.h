@@ -24,7 +24,8 @@ struct Finding {
 
 struct Search {
   uint64_t schedules = 0;  // that were run
-  uint64_t states = 0;     // that were seen, where every schedule is tried
+  // Where every schedule is tried: runs that came to the end of the program, states that were seen.
+  uint64_t ends = 0, states = 0;
   bool is_complete = false;
   std::optional<Finding> finding;
 };

@@ -46,6 +46,7 @@ void try_every_schedule_of(const char* text) {
 
   expect_nothing(search);
   EXPECT_TRUE(search.is_complete) << "too many schedules to try them all";
+  EXPECT_GT(search.ends, 0u) << "different states are taken for the same one: see World::digest";
 }
 
 class EverySchedule : public ::testing::TestWithParam<const char*> {};
@@ -64,6 +65,12 @@ INSTANTIATE_TEST_SUITE_P(
         "np=2 cap=1 : r1! r2 J! r1! | r1! J! r1!",
         // A process set that is opened on the way.
         "np=2 cap=2 : P! +r1 r1 | P! r1 +r1",
+        // One that is removed: with something in it that the other rank never submits, and with
+        // another one that is opened in its place.
+        "np=2 cap=2 : P! +r1 Q! r1 | P! Q! r1",
+        "np=2 cap=2 : P! +r1! Q! P! +r1 | P! +r1! Q! P! +r1",
+        // Three ranks.
+        "np=3 cap=1 : r1 | r1 | r1",
         // Payloads deposited under one limit and run under another; pieces of another size.
         "np=2 cap=2 : e1! T1 e1 | e1! e1", "np=2 cap=2 : l1! T3 l1 | l1! l1"));
 
@@ -120,6 +127,15 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"FourRanks", {.ranks = 4, .capacity = 2, .windows = 4}},
         Case{"Joins", {.ranks = 3, .capacity = 2, .windows = 5, .joins = true}},
         Case{"Sets", {.ranks = 3, .capacity = 2, .windows = 5, .sets = true}},
+        Case{"SetsThatAreRemoved",
+             {.ranks = 3, .capacity = 2, .windows = 8, .sets = true, .removes_sets = true}},
+        Case{"SetsOfHostsThatAreRemoved",
+             {.ranks = 3,
+              .hosts = 2,
+              .capacity = 2,
+              .windows = 6,
+              .sets = true,
+              .removes_sets = true}},
         Case{"Tunings",
              {.ranks = 2, .capacity = 3, .windows = 8, .kinds = "lleeeerrzugbtsB", .tunes = true}},
         Case{"TuningsOfThreeRanks",

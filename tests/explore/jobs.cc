@@ -44,13 +44,7 @@ void put_back(const shm::Job& job, int ranks) {
       word->store(0);
     block.want.store(0);
   }
-  const size_t board_bytes = control::Board::region_bytes(ranks);
-  const size_t flag_bytes = static_cast<size_t>(2 * ranks) * kLineSpacing;
-  for (uint32_t id = 0; id < kSets; ++id) {
-    std::byte* region = channel_region(job, id);
-    std::memset(region, 0, board_bytes);
-    std::memset(region + align_up(board_bytes, 4096), 0, flag_bytes);  // see Link
-  }
+  for (uint32_t id = 0; id < kSets; ++id) clear_region(job, id);
 }
 
 }  // namespace
@@ -58,6 +52,14 @@ void put_back(const shm::Job& job, int ranks) {
 std::byte* channel_region(const shm::Job& job, uint32_t id) {
   const uint64_t bytes = align_up(engine::Channel::region_bytes(job.size()), 4096);
   return job.base() + job.channel_pool_offset() + id * bytes;
+}
+
+void clear_region(const shm::Job& job, uint32_t id) {
+  std::byte* region = channel_region(job, id);
+  const size_t board_bytes = control::Board::region_bytes(job.size());
+  std::memset(region, 0, board_bytes);
+  const size_t flag_bytes = static_cast<size_t>(2 * job.size()) * kLineSpacing;
+  std::memset(region + align_up(board_bytes, 4096), 0, flag_bytes);  // see Link
 }
 
 JobSet& jobs_for(const Program& program) {

@@ -24,5 +24,7 @@ struct JobSet {
 JobSet& jobs_for(const Program& program);
 // Where process set `id` (0 or 1) lies in the segment of a rank's host.
 std::byte* channel_region(const shm::Job& job, uint32_t id);
+// What a channel expects to be zero there.
+void clear_region(const shm::Job& job, uint32_t id);
 
 }  // namespace hvd::explore

@@ -69,6 +69,8 @@ uint64_t Probe::state_digest(const engine::Channel& channel) {
   digest.add(channel.place_.agreed);
   digest.add(channel.works_.running_.size());
   digest.add(channel.link_.step);
+  // How far the task is that runs: what it waits for.
+  digest.add(channel.works_.is_idle() ? 0 : shm::pack(channel.link_.want()));
   digest.add(channel.works_.is_idle());
   return digest.value();
 }

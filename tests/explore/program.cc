@@ -7,7 +7,7 @@
 namespace hvd::explore {
 namespace {
 
-constexpr std::string_view kLetters = "relzuGpgbtsBJP";
+constexpr std::string_view kLetters = "relzuGpgbtsBJPQ";
 
 std::optional<Word> parse_word(std::string text) {
   Word word;
@@ -135,12 +135,16 @@ class Window {
 
 }  // namespace
 
+bool changes_sets(const Word& word) {
+  return word.kind == Kind::kAddSet || word.kind == Kind::kRemoveSet;
+}
+
 std::string to_text(const Word& word) {
   if (word.what == Word::What::kWaitAll) return "*";
   if (word.what == Word::What::kTune) return "T" + std::to_string(word.name);
   std::string text = word.in_second_set ? "+" : "";
   text += static_cast<char>(word.kind);
-  if (word.kind != Kind::kBarrier && word.kind != Kind::kJoin && word.kind != Kind::kAddSet)
+  if (word.kind != Kind::kBarrier && word.kind != Kind::kJoin && !changes_sets(word))
     text += std::to_string(word.name);
   if (word.what == Word::What::kWait) return text + "?";
   return word.waits ? text + "!" : text;
@@ -189,6 +193,13 @@ std::optional<Program> parse(const std::string& text) {
 
 namespace {
 
+void append_to_all(Kind kind, Program& program) {
+  Word word;
+  word.kind = kind;
+  word.waits = true;
+  for (auto& words : program.words) words.push_back(word);
+}
+
 void tune_now_and_then(std::mt19937_64& random, Program& program) {
   std::vector<Word> words;
   for (const Word& word : program.words[0]) {
@@ -218,10 +229,7 @@ Program random_program(uint64_t seed, const Shape& shape) {
   for (int number = 0; number < shape.windows; ++number) {
     if (shape.sets && !has_second_set && random() % 2 == 0) {
       has_second_set = true;
-      Word add;
-      add.kind = Kind::kAddSet;
-      add.waits = true;
-      for (auto& words : program.words) words.push_back(add);
+      append_to_all(Kind::kAddSet, program);
     }
     Window window(random, shape, has_second_set);
     for (auto& words : program.words) {
@@ -230,6 +238,11 @@ Program random_program(uint64_t seed, const Shape& shape) {
       if (before) before->append_waits_to(words);
     }
     if (shape.overlaps) before.emplace(window);
+    // Nothing of the set is in flight: every rank has waited for all of the window.
+    if (shape.removes_sets && has_second_set && random() % 2 == 0) {
+      has_second_set = false;
+      append_to_all(Kind::kRemoveSet, program);
+    }
     if (shape.joins && random() % 3 == 0) {
       // Some ranks have one allreduce more than those that join at once.
       for (auto& words : program.words) {
@@ -260,7 +273,7 @@ std::vector<Program> simpler(const Program& program) {
   std::vector<Word> named;
   for (const auto& words : program.words) {
     for (Word word : words) {
-      if (word.what != Word::What::kSubmit || word.kind == Kind::kAddSet) continue;
+      if (word.what != Word::What::kSubmit || changes_sets(word)) continue;
       word.waits = false;
       if (std::find(named.begin(), named.end(), word) == named.end()) named.push_back(word);
     }
@@ -303,7 +316,7 @@ std::vector<Program> simpler(const Program& program) {
       Program smaller = program;
       if (word.what != Word::What::kSubmit) {
         smaller.words[rank].erase(smaller.words[rank].begin() + static_cast<long>(at));
-      } else if (word.waits && word.kind != Kind::kAddSet) {
+      } else if (word.waits && !changes_sets(word)) {
         smaller.words[rank][at].waits = false;
       } else {
         continue;

@@ -30,7 +30,8 @@ enum class Kind : char {
   kReducescatter = 's',  // a row for each
   kBarrier = 'B',
   kJoin = 'J',
-  kAddSet = 'P',  // opens a process set of all ranks; words behind it run there as "+r1"
+  kAddSet = 'P',     // opens a process set of all ranks; words behind it run there as "+r1"
+  kRemoveSet = 'Q',  // removes it; another one may be opened in its memory
 };
 
 struct Word {
@@ -42,6 +43,7 @@ struct Word {
 
   bool operator==(const Word&) const = default;
 };
+bool changes_sets(const Word& word);
 
 struct Program {
   int ranks = 2;
@@ -67,7 +69,8 @@ struct Shape {
   bool overlaps = false;
   std::string_view kinds = "rrreelzugbtsB";  // as often as they are drawn
   bool joins = false;
-  bool sets = false;
+  bool sets = false;          // a second set is opened
+  bool removes_sets = false;  // and removed again, and so on
   bool groups = true;
   bool tunes = false;  // rank 0 proposes another tuning now and then
   bool late = false;   // a tensor that some ranks submit in the first window and others in the last

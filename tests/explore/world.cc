@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -111,7 +112,10 @@ class Rank final : public engine::ChannelHost, public mirror::MirrorHost {
   void check(Submitted& submitted);
   bool park();
   void look_at_channels();
-  Channel& channel_of(const Word& word) { return *channels_.at(word.in_second_set ? 1 : 0); }
+  Channel* channel_of(const Word& word) {
+    const size_t at = word.in_second_set ? 1 : 0;
+    return at < channels_.size() ? channels_[at].get() : nullptr;
+  }
   engine::ChannelOptions channel_options(uint32_t id) const;
 
   World& world_;
@@ -124,12 +128,16 @@ class Rank final : public engine::ChannelHost, public mirror::MirrorHost {
   std::unique_ptr<net::Mesh> mesh_;
   std::unique_ptr<mirror::Mirror> mirror_;
   std::deque<Submitted> submitted_;
-  std::vector<std::unique_ptr<Channel>> channels_;
+  std::vector<std::unique_ptr<Channel>> channels_;  // open: one, or two
+  std::vector<std::unique_ptr<Channel>> removed_;
   std::map<std::tuple<bool, Kind, int, int>, int> occurrences_;  // set, kind, name, phase
   int phase_ = 0;                                                // joins that are behind this rank
   size_t next_word_ = 0;
   bool program_is_done_ = false;
-  bool is_in_step_ = false;
+  // Where the driver is in a step, and what it will return so far: others may come in between.
+  size_t steps_in_ = 0;  // number of the channel, from 1
+  bool has_advanced_ = false;
+  bool has_rung_ = false;  // since it last did something
   std::string waits_for_;
 };
 
@@ -247,18 +255,19 @@ void Rank::submit(const Word& word) {
   submitted.input = call.input();
   submitted.output.assign(submitted.input.size(), -1);
   call.set_buffers(submitted.input.data(), submitted.output.data());
-  Channel& channel = channel_of(word);
+  Channel* const channel = channel_of(word);
+  if (channel == nullptr) return world_.verdict().blame("refused", "there is no second set");
   Status status;
   {
     engine::SubmitGuard guard(submit_lock_);
-    status = channel.admit(call.submission(), submitted.op);
-    if (status.is_ok()) channel.publish(submitted.op);
+    status = channel->admit(call.submission(), submitted.op);
+    if (status.is_ok()) channel->publish(submitted.op);
   }
   if (!status.is_ok()) {
     return world_.verdict().blame("refused", concat("rank ", rank_, ": ", status.message()));
   }
   if (word.kind == Kind::kJoin) ++phase_;
-  channel.ring();
+  channel->ring();
   world_.note_change();
 }
 
@@ -288,18 +297,35 @@ void Rank::completed(Operation& op) {
   op.state.store(static_cast<uint32_t>(engine::OperationState::kDone), std::memory_order_release);
 }
 
-Status Rank::begin_internal(const wire::Request&, Operation& op) {
-  op.number = static_cast<int32_t>(channels_.size());
+// As ProcessSets::begin_change and end_change do.
+Status Rank::begin_internal(const wire::Request& request, Operation& op) {
   op.work.reset(collective::WorkKind::kFence);
-  // The region is zero already; that the leader acts once, when all have come, is what counts.
-  op.work.leader_action = [] { return Status::ok(); };
+  const bool has_second_set = channels_.size() > 1;
+  if (request.kind == wire::Kind::kProcessSetRemove) {
+    if (!has_second_set) return invalid_argument("there is no second set");
+    Channel& channel = *channels_[1];
+    removed_.push_back(std::move(channels_[1]));
+    channels_.pop_back();
+    channel.detach();
+    channel.close(Status(StatusCode::kAborted, "the set has been removed"));
+    return Status::ok();
+  }
+  if (has_second_set) return invalid_argument("there is a second set");
+  op.number = static_cast<int32_t>(removed_.size()) + 1;
+  // Another set may have been there; nobody uses it any more.
+  op.work.leader_action = [this] {
+    clear_region(job_, 1);
+    return Status::ok();
+  };
   return Status::ok();
 }
 
 void Rank::end_internal(Operation& op) {
+  if (op.kind != wire::Kind::kProcessSetAdd || !op.status.is_ok()) return;
   const auto id = static_cast<uint32_t>(op.number);
   channels_.push_back(
-      std::make_unique<Channel>(*this, channel_options(id), channel_region(job_, id)));
+      std::make_unique<Channel>(*this, channel_options(id), channel_region(job_, 1)));
+  channels_[1]->propose(channels_[0]->tuning());
 }
 
 // As EngineTuning::switched does: the first set leads.
@@ -319,19 +345,20 @@ void Rank::job_failed(int32_t rank, const Status& why) {
 }
 
 bool Rank::step() {
-  is_in_step_ = true;
-  bool advanced = mirror_ != nullptr && mirror_->pump();
-  // By index: a step may open another channel.
+  has_advanced_ = mirror_ != nullptr && mirror_->pump();
+  // By index: a step may open another channel, or close one.
   for (size_t i = 0; i < channels_.size(); ++i) {
     Channel& channel = *channels_[i];
-    advanced = channel.step(Channel::Effort::kOne) != engine::StepResult::kNothing || advanced;
+    steps_in_ = i + 1;
+    const bool advanced = channel.step(Channel::Effort::kOne) != engine::StepResult::kNothing;
+    has_advanced_ = has_advanced_ || advanced;
     if (channel.failure().is_ok()) continue;
     world_.verdict().blame("failed", concat("rank ", rank_, ": ", channel.failure().message()));
   }
-  if (advanced) world_.note_change();
+  steps_in_ = 0;
+  if (has_advanced_) world_.note_change();
   look_at_channels();
-  is_in_step_ = false;
-  return advanced;
+  return std::exchange(has_advanced_, false);
 }
 
 void Rank::look_at_channels() {
@@ -346,17 +373,16 @@ void Rank::look_at_channels() {
 
 // As Driver::drive does: step, tell sleepers what was published, sleep.
 void Rank::drive() {
-  bool has_rung = false;
   while (!world_.is_over()) {
     if (step()) {
-      has_rung = false;
+      has_rung_ = false;
       world_.scheduler().step_point();
       continue;
     }
-    if (!has_rung) {
+    if (!has_rung_) {
       for (const auto& channel : channels_) channel->ring();
     }
-    has_rung = !park();
+    has_rung_ = !park();
   }
 }
 
@@ -404,7 +430,9 @@ uint64_t Rank::digest() const {
     digest = mix(digest, each.is_checked ? 2 : each.op.is_done() ? 1 : 0);
   }
   for (const auto& channel : channels_) digest = mix(digest, Probe::state_digest(*channel));
-  digest = mix(digest, is_in_step_ ? 1 : 0);
+  digest = mix(digest, removed_.size());
+  digest = mix(digest, steps_in_);
+  digest = mix(digest, (has_advanced_ ? 1 : 0) + (has_rung_ ? 2 : 0));
   digest = mix(digest, job_.mine().park.load());
   return mix(digest, job_.mine().want.load());
 }
@@ -470,6 +498,7 @@ Outcome World::run(Strategy& strategy) {
     for (const auto& rank : ranks_) rank->check_end();
   }
   Outcome outcome{verdict_.problem, verdict_.kind, {}, scheduler_.turns()};
+  outcome.has_ended = outcome.is_ok() && !is_stopped_;
   if (!outcome.is_ok()) outcome.schedule = scheduler_.trace();
   return outcome;
 }

@@ -18,6 +18,7 @@ struct Outcome {
   std::string kind;           // what sort of problem it is: "stuck", "value", "order", ...
   std::vector<int> schedule;  // fibers, choice by choice
   uint64_t turns = 0;
+  bool has_ended = false;  // all ranks have done their part; else the strategy had seen enough
 
   bool is_ok() const { return problem.empty(); }
 };
