@@ -16,7 +16,9 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <iostream>
 #include <optional>
 #include <thread>
 
@@ -277,6 +279,38 @@ INSTANTIATE_TEST_SUITE_P(Places, RendezvousStrangers,
                          ::testing::Values(Place::kOtherUser, Place::kOtherPidNamespace,
                                            Place::kInnerPidNamespace),
                          [](const auto& info) { return name_of(info.param); });
+
+// As containers without privileges have them: the ranks may not look into each other in /proc.
+TEST(Rendezvous, RanksWithUserNamespacesOfTheirOwnMeet) {
+  constexpr int kNotPermitted = 77;
+  const Segment segment = *Segment::create(1 << 16);
+  (void)meeting_of(0, 2);  // the name follows from this process, also in its children
+  std::array<pid_t, 2> ranks{};
+  for (const int rank : {0, 1}) {
+    ranks[static_cast<size_t>(rank)] = fork();
+    if (ranks[static_cast<size_t>(rank)] != 0) continue;
+    const uid_t user = getuid();
+    if (unshare(CLONE_NEWUSER) != 0) _exit(kNotPermitted);
+    if (!(std::ofstream("/proc/self/uid_map") << user << " " << user << " 1" << std::flush)) {
+      _exit(kNotPermitted);
+    }
+    const Deadline deadline = Deadline::after(kWait);
+    Status met;
+    if (rank == 0) {
+      met = serve_segment(meeting_of(0, 2), segment.fd(), segment.bytes(), deadline);
+    } else if (const auto received = receive_segment(meeting_of(1, 2), deadline); !received) {
+      met = received.status();
+    }
+    if (!met) std::cerr << rank << ": " << met.message() << "\n";
+    _exit(met ? 0 : 1);
+  }
+  for (const pid_t rank : ranks) {
+    int status = 0;
+    ASSERT_EQ(waitpid(rank, &status, 0), rank);
+    if (WEXITSTATUS(status) == kNotPermitted) GTEST_SKIP() << "user namespaces are not permitted";
+    EXPECT_EQ(status, 0);
+  }
+}
 
 TEST(Rendezvous, ASecondRank0OfTheSameUserIsAMistakeAndFailsAtOnce) {
   const Name name = name_of_meeting(getuid());
