@@ -85,9 +85,12 @@ Status choose_ways(Group& group, store::Store& store, const Gathered& job,
     return Status::ok();
   }
   const Result<net::Mesh*> own = mesh ? Result<net::Mesh*>(mesh->get()) : mesh.status();
-  HVD_TRY_ASSIGN(const std::string problem,
-                 ask_for_tcp(group, store, {job.roster.members, job.hosts, job.key, job.epoch}, own,
-                             deadline));
+  const TcpQuestion question{.members = job.roster.members,
+                             .hosts = job.hosts,
+                             .key = job.key,
+                             .epoch = job.epoch,
+                             .is_needed = job.is_given};
+  HVD_TRY_ASSIGN(const std::string problem, ask_for_tcp(group, store, question, own, deadline));
   if (problem.empty()) {
     options.beside = std::move(*mesh);
     if (!job.is_given) explain_agreed_key(Carrier::kMpi, job.topology.rank, job.epoch);

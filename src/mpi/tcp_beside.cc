@@ -12,7 +12,8 @@ namespace {
 
 // A round trip is enough; where a firewall swallows what it does not let through, init takes so
 // much longer.
-constexpr auto kReachTime = std::chrono::seconds(5);
+constexpr Nanoseconds kReachTime = std::chrono::seconds(5);
+constexpr Nanoseconds kPatientReachTime = std::chrono::seconds(20);
 constexpr int kMillisecondsBetweenLooks = 1;
 // Neither control nor that of a process set.
 constexpr uint64_t kReachPurpose = uint64_t{1} << 16;
@@ -65,8 +66,9 @@ Result<std::string> ask_for_tcp(Group& group, store::Store& store, const TcpQues
                                 const Result<net::Mesh*>& mesh, Deadline deadline) {
   Status own = mesh.status();
   if (mesh) {
-    own = try_to_reach(group, **mesh, question,
-                       Deadline::after(deadline.remaining(Nanoseconds(kReachTime))));
+    const Nanoseconds most =
+        question.is_needed ? deadline.remaining(2 * kPatientReachTime) / 2 : kReachTime;
+    own = try_to_reach(group, **mesh, question, Deadline::after(deadline.remaining(most)));
   }
   bootstrap::SealedStore answers(store, question.key);
   const std::string prefix = concat("horovod/", question.epoch, "/tcp/");

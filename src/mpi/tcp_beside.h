@@ -23,6 +23,7 @@ struct TcpQuestion {
   const topology::HostMap& hosts;
   net::Key key;  // of the job: proves what the ranks say
   uint64_t epoch = 0;
+  bool is_needed = false;  // there is no way without, so nothing is gained by hurrying
 };
 
 // Empty: they do. Otherwise why not, the same on all ranks. `mesh`: of this rank, or why it has
