@@ -205,7 +205,7 @@ bool Lookout::act_on_stall(const StallReport& report, const std::vector<int32_t>
 }
 
 void Lookout::check_role_word() {
-  const uint32_t stray = role_check_.look();
+  const uint32_t stray = role_check_.look(std::chrono::steady_clock::now());
   if (stray == 0) return;
   view_.failure.fail(
       corrupted(concat("the role word of rank ", rank(),

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 
+#include "base/clock.h"
 #include "engine/operation/role.h"
 
 namespace hvd::engine {
@@ -14,15 +16,15 @@ class RoleCheck {
   RoleCheck(std::atomic<uint32_t>& word, const EngineRole& role, const SubmitLock& submit_lock)
       : word_(word), role_(role), submit_lock_(submit_lock) {}
 
-  // Once a second. Stray bits that have been there for some seconds; they are cleared, so that
-  // those who wait learn why. 0: none.
-  uint32_t look();
+  // At every tick, however long that is. Stray bits that have been there for some seconds; they are
+  // cleared, so that those who wait learn why. 0: none.
+  uint32_t look(TimePoint now);
 
  private:
   std::atomic<uint32_t>& word_;
   const EngineRole& role_;
   const SubmitLock& submit_lock_;
-  int stray_ticks_ = 0;
+  std::optional<TimePoint> stray_since_ = {};
 };
 
 }  // namespace hvd::engine
