@@ -125,7 +125,8 @@ class ConfigReader {
       options_.tunables.set_switch(info.id, *on != info.config.inverted);
       return Status::ok();
     }
-    const auto text = is_number(info.kind) ? yaml_number(node.scalar) : node.scalar;
+    const bool is_yaml_number = is_number(info.kind) && !node.is_quoted;
+    const auto text = is_yaml_number ? yaml_number(node.scalar) : node.scalar;
     const Status set = text ? options_.tunables.set(info.id, *text) : text.status();
     return set.is_ok() ? set : blame(who, set);
   }

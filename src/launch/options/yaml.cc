@@ -231,6 +231,7 @@ class Parser {
     const char first = cursor_.at();
     if (is_quote(first)) {
       HVD_TRY_ASSIGN(node.scalar, read_yaml_quoted(cursor_, context));
+      node.is_quoted = true;
       return node;
     }
     if (context == YamlContext::kBlock && (first == '|' || first == '>')) {

@@ -20,6 +20,7 @@ struct YamlNode {
   Kind kind = Kind::kNull;
   size_t line = 0;  // counted from 1
   std::string scalar = {};
+  bool is_quoted = false;  // a scalar that is text, whatever it looks like
   std::vector<std::pair<std::string, YamlNode>> entries = {};  // of a map, in the file's order
   std::vector<YamlNode> items = {};                            // of a list
 

@@ -152,6 +152,9 @@ Status LocalWorkers::add(const LocalRank& rank, const Signals& signals,
   HVD_TRY_ASSIGN(Process process, start_rank(rank, common));
   guard_.remember(process.pid);
   processes_.push_back(std::move(process));
+  if (asked_to_leave_at_) {  // while this one was on its way
+    send_message(rank.rank, elastic::encode(elastic::ToWorker(elastic::Leave{})));
+  }
   return Status::ok();
 }
 
