@@ -37,8 +37,13 @@ hvd_status loop_until_failure(RankProcess& rank, size_t count) {
 void expect_given_up(RankProcess& rank, hvd_status status) {
   const int64_t waited = monotonic_ns() - rank.board().get(kStoppedAt);
   EXPECT_EQ(status, HVD_PEER_LOST) << hvd_status_name(status);
-  EXPECT_NE(std::string(hvd_last_error()).find("rank 1"), std::string::npos) << hvd_last_error();
-  EXPECT_GT(waited, kSecond * 8 / 10);
+  const std::string said = hvd_last_error();
+  EXPECT_NE(said.find("rank 1"), std::string::npos) << said;
+  // Not the time since it was stopped: on a busy machine its last sign of life is older than that.
+  const std::string words = "gives no sign of life for ";
+  const size_t at = said.find(words);
+  EXPECT_NE(at, std::string::npos) << said;
+  if (at != std::string::npos) EXPECT_GE(std::stod(said.substr(at + words.size())), 1.0) << said;
   EXPECT_LT(waited, kSecond * 5 / 2 + kSecond * kTimeFactor / 4);
   rank.board().add(kGivenUp, 1);
 }

@@ -1,8 +1,11 @@
 // What a job of mpirun over several hosts, with MPI as the carrier, does when one of them vanishes
 // or a rank is killed. Skipped where namespaces are not permitted.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
+#include "base/fd.h"
 #include "tests/process/host_failures.h"
 #include "tests/process/mpi_hosts_fixture.h"
 #include "tests/support/host_worker.h"
@@ -41,7 +44,11 @@ class MpiHostsFault : public MpiHostsFixture {
 
 TEST_P(MpiHostsFault, AHostThatVanishesIsNamedOnEveryOtherRankWithinTenSeconds) {
   for (const char* bytes : {"2000", "16000000"}) {
-    const auto job = start({"stubborn", bytes});
+    // An mpirun ends all ranks when the first one has ended; so those that know of it wait.
+    const std::string path = in_folder("lock");
+    UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_EQ(::flock(lock.get(), LOCK_EX), 0);
+    const auto job = start({"stubborn", bytes, path});
     ASSERT_TRUE(job->wait_for("runs with pid ", 4)) << bytes;
     std::vector<ProcessWatch> ranks;
     for (const pid_t pid : job->numbers_after("runs with pid ")) ranks.emplace_back(pid);
@@ -50,6 +57,7 @@ TEST_P(MpiHostsFault, AHostThatVanishesIsNamedOnEveryOtherRankWithinTenSeconds) 
     ASSERT_TRUE(hosts_->cut_link("hostc"));
 
     EXPECT_TRUE(job->wait_for(" failed at ", 3)) << bytes;
+    lock.reset();
     for (int rank = 0; rank < 3; ++rank) expect_named(*job, rank, vanished_at);
     for (const ProcessWatch& rank : ranks) EXPECT_TRUE(!rank.is_valid() || rank.ends());
     EXPECT_TRUE(hosts_->restore_link("hostc"));

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/process/mpi_runs.h"
@@ -57,6 +58,8 @@ class MpiHostsFixture : public ::testing::TestWithParam<MpiInstallation> {
       add({"/usr/bin/env", "HOROVOD_MPI_LIBRARY=" + GetParam().library});
     return words;
   }
+
+  std::string in_folder(std::string_view name) const { return folder_ / name; }
 
   static std::unique_ptr<NetworkHosts> hosts_;
 

@@ -1,6 +1,8 @@
 #include "tests/support/host_worker.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "horovod/hvd.h"
 #include "tests/support/c_api.h"
 #include "tests/support/process_ranks.h"
@@ -286,6 +289,13 @@ int until_failure(size_t bytes) {
   }
 }
 
+// Until the test lets go of the file.
+void wait_for_lock(const std::string& path) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_TRUE(file.valid()) << path;
+  EXPECT_EQ(::flock(file.get(), LOCK_SH), 0);
+}
+
 // One rank ends in the middle of the job, or stops; the others go on until they are told.
 int end_early(const std::string& how) {
   const bool is_code = how.starts_with("exit-") || how.starts_with("shutdown-");
@@ -375,7 +385,9 @@ int run_role(const std::string& role, const std::vector<std::string>& words) {
     return until_failure(static_cast<size_t>(number(0)));
   } else if (role == "stubborn") {
     ignore_signals();
-    return until_failure(static_cast<size_t>(number(0)));
+    const int code = until_failure(static_cast<size_t>(number(0)));
+    if (words.size() > 1) wait_for_lock(words[1]);
+    return code;
   } else if (role == "one-fails") {
     return one_fails(static_cast<int>(number(0)), words.at(1));
   } else if (role == "wait") {

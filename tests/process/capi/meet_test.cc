@@ -152,7 +152,7 @@ TEST(CapiMeetSets, AMissingMemberIsNamedWhenTheTimeIsOver) {
     if (rank.rank() != 2) {
       EXPECT_EQ(meet("trio", {0, 1, 2}, kSecond / 5), HVD_PROCESS_SET_ERROR_TIMED_OUT);
       EXPECT_THAT(hvd_last_error(), HasSubstr("'trio'"));
-      EXPECT_THAT(hvd_last_error(), HasSubstr("did not come"));
+      EXPECT_THAT(hvd_last_error(), HasSubstr("timed out waiting for ranks"));
       EXPECT_THAT(hvd_last_error(), HasSubstr("2"));
     }
     ASSERT_EQ(hvd_barrier(0, HVD_FOREVER), HVD_OK);

@@ -21,6 +21,9 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in sys.modules if name.split(".")[0] == "nvidia"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(
+        "horovod._core.packaged_nccl._is_loaded", lambda: False
+    )  # PyTorch may have brought one
     monkeypatch.setenv(VARIABLE, "")  # so that it is put back whatever happens
     monkeypatch.delenv(VARIABLE)
     yield path

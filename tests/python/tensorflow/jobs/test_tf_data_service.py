@@ -234,7 +234,7 @@ def test_the_configuration_in_a_file(tmp_path):
         TfDataServiceConfig.read(str(path))
     path.chmod(0o600)
     path.write_text("{}")
-    with pytest.raises(ValueError, match="no configuration of a tf"):
+    with pytest.raises(ValueError, match="not a configuration of a tf"):
         TfDataServiceConfig.read(str(path))
     with pytest.raises(ValueError, match="'compute' or 'training', got 'both'"):
         TfDataServiceConfig(1, 1, "both", {}, b"")
