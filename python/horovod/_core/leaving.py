@@ -58,6 +58,8 @@ class _Guard:
 def before(callback: Callable[[], None]) -> None:
     """Have work finished before the core is shut down: the callback waits for it, and raises nothing."""
     _callbacks.append(callback)
+    if _native.is_initialized():  # by another front end
+        arm()
 
 
 def shut_down() -> None:

@@ -19,7 +19,7 @@ from horovod.tensorflow._gradient_reduction import GradientOptions, scaled_local
 from horovod.tensorflow.gradient_aggregation import LocalGradientAggregationHelper
 from horovod.tensorflow.gradient_aggregation_eager import LocalGradientAggregationHelperEager
 
-from ._options import OptimizerOptions, Reducer
+from ._options import OptimizerOptions, Reducer, are_same
 from .backends import tensorflow as backend
 
 _numbers = itertools.count()
@@ -38,6 +38,8 @@ class LegacyDistributedMixin:
     _hvd_local: set[Any]
     _hvd_is_reduced = False
     """Whether the gradients that come to apply_gradients next have been reduced already."""
+    _hvd_reduced: Sequence[Any] = ()
+    """What _allreduce has returned last."""
     _agg_helper: LocalGradientAggregationHelper | LocalGradientAggregationHelperEager | None = None
 
     def register_local_var(self, var: Any) -> None:
@@ -50,11 +52,12 @@ class LegacyDistributedMixin:
         """Reduce the gradients unless that has been done, then do what Keras does."""
         pairs = list(grads_and_vars)
         variables = [variable for _, variable in pairs]
-        if not self._hvd_is_reduced:
-            warn_if_reduced(gradient for gradient, _ in pairs)
-            reduced = self._allreduce([gradient for gradient, _ in pairs], variables)
-            pairs = list(zip(reduced, variables, strict=True))
+        gradients = [gradient for gradient, _ in pairs]
+        if not self._hvd_is_reduced and not are_same(gradients, self._hvd_reduced):
+            warn_if_reduced(gradients)
+            pairs = list(zip(self._allreduce(gradients, variables), variables, strict=True))
         object.__setattr__(self, "_hvd_is_reduced", False)
+        object.__setattr__(self, "_hvd_reduced", ())
         if self._agg_helper is None:
             return super().apply_gradients(pairs, *args, **kwargs)  # type: ignore[misc]
         with tf.init_scope():
@@ -69,14 +72,14 @@ class LegacyDistributedMixin:
         )
 
     def _allreduce(self, grads: Sequence[Any], vars: Sequence[Any]) -> list[Any]:
-        """Reduce the gradients but for local ones, which apply_gradients then leaves as they are.
+        """Reduce the gradients but for local ones; apply_gradients leaves these very results as they are.
 
         Programs call this, and put methods of their own before it.
         """
         gradients, variables = list(grads), list(vars)
         results = self._hvd_reduce(gradients, variables)
-        object.__setattr__(self, "_hvd_is_reduced", True)
-        return results
+        object.__setattr__(self, "_hvd_reduced", results)
+        return list(results)
 
     def _hvd_reduce(self, gradients: list[Any], variables: list[Any]) -> list[Any]:
         if self._agg_helper is not None:

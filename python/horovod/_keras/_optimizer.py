@@ -13,7 +13,7 @@ from typing import Any
 
 from horovod._core.reduced_twice import warn_if_reduced
 
-from ._options import OptimizerOptions, Reducer, variable_key
+from ._options import OptimizerOptions, Reducer, are_same, variable_key
 
 
 class Passes(int):
@@ -60,8 +60,8 @@ class DistributedMixin:
     _hvd_local: set[int]
     _hvd_is_inside = False
     """Whether Keras is at a step whose gradients have come through here."""
-    _hvd_is_reduced = False
-    """Whether the program has called _allreduce itself for the gradients that come next."""
+    _hvd_reduced: Sequence[Any] = ()
+    """What _allreduce has returned last: a program may call it, and apply these very gradients."""
     _hvd_pending: Any = None
     _hvd_is_made = False
 
@@ -120,7 +120,7 @@ class DistributedMixin:
         grads = list(grads)
         if self._hvd_is_inside or not grads:
             return super().apply(grads, trainable_variables)  # type: ignore[misc]
-        if not self._hvd_is_reduced:
+        if not self._hvd_has_reduced(grads):
             warn_if_reduced(grads)
             if not self._hvd_reduces_late():
                 grads = self._allreduce(grads, self._hvd_variables(trainable_variables))
@@ -129,12 +129,19 @@ class DistributedMixin:
 
     def stateless_apply(self, optimizer_variables: Any, grads: Any, trainable_variables: Any) -> Any:
         """Reduce the gradients, then do what Keras does; it need not call apply."""
-        if not self._hvd_reduces_late():
-            grads = self._allreduce(list(grads), self._hvd_variables(None))
+        grads = list(grads)
+        if not self._hvd_has_reduced(grads) and not self._hvd_reduces_late():
+            grads = self._allreduce(grads, self._hvd_variables(None))
         with self._hvd_inside():
             return super().stateless_apply(  # type: ignore[misc]
                 optimizer_variables, grads, trainable_variables
             )
+
+    def _hvd_has_reduced(self, grads: Sequence[Any]) -> bool:
+        if are_same(grads, self._hvd_reduced):
+            return True
+        object.__setattr__(self, "_hvd_reduced", ())
+        return False
 
     @contextmanager
     def _hvd_inside(self) -> Iterator[None]:
@@ -143,7 +150,7 @@ class DistributedMixin:
             yield
         finally:
             object.__setattr__(self, "_hvd_is_inside", False)
-            object.__setattr__(self, "_hvd_is_reduced", False)
+            object.__setattr__(self, "_hvd_reduced", ())
 
     # ---- with gradient accumulation
 
@@ -153,7 +160,7 @@ class DistributedMixin:
         )
 
     def _backend_apply_gradients(self, grads: Any, trainable_variables: Any) -> Any:
-        if self._hvd_reduces_late() and not self._hvd_is_reduced:
+        if self._hvd_reduces_late() and not self._hvd_reduced:
             object.__setattr__(self, "_hvd_pending", list(trainable_variables))
         try:
             return super()._backend_apply_gradients(grads, trainable_variables)  # type: ignore[misc]
@@ -192,8 +199,8 @@ class DistributedMixin:
             # Keras averages over the passes; by default they are added.
             passes = options.backward_passes_per_step
             results = [gradient if gradient is None else gradient * passes for gradient in results]
-        object.__setattr__(self, "_hvd_is_reduced", True)
-        return results
+        object.__setattr__(self, "_hvd_reduced", results)
+        return list(results)
 
     def _allreduce_grads(self, grads: Sequence[Any], vars: Sequence[Any], **names: Any) -> list[Any]:
         """Reduce gradients of variables that are not local; programs replace this one, too."""

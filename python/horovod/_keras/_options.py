@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,3 +46,8 @@ def variable_key(variable: Any) -> int:
     value = getattr(variable, "_value", None)
     is_inside = value is not None and type(value).__module__.startswith("tensorflow.")
     return id(value) if is_inside and hasattr(value, "assign") else id(variable)
+
+
+def are_same(some: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Return whether these are the same objects, one by one."""
+    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))

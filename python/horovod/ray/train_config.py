@@ -17,7 +17,7 @@ from ray.train.backend import Backend, BackendConfig
 
 from horovod._cluster.enter import enter
 from horovod._cluster.job import Job, assign
-from horovod._core import _native
+from horovod._core import leaving
 from horovod.runner.common.util.secret import make_secret_key
 from horovod.runner.common.util.timeout import Timeout
 
@@ -35,8 +35,7 @@ def horovod_session() -> Iterator[None]:
     After an exception nothing is done: Ray ends all workers, and peers must not fail before it looks.
     """
     yield
-    if _native.is_initialized():
-        _native.shutdown()
+    leaving.shut_down()
 
 
 @dataclass
