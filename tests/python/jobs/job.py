@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-LIMIT_SECONDS = 90
+LIMIT_SECONDS = 180
 
 # Variables of an outer job must not reach the inner one.
 FOREIGN = (
